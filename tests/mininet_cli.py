@@ -20,7 +20,9 @@ PROMPT = "mininet> "
 
 # Processes, mounts and networks of its own, with a private temporary folder and private names of namespaces.
 _PRIVATE = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-_INSIDE = 'mkdir -p /run/netns && mount -t tmpfs none /run/netns && mount -t tmpfs none /tmp && ip link set lo up && "$@"'
+_INSIDE = (
+    'mkdir -p /run/netns && mount -t tmpfs none /run/netns && mount -t tmpfs none /tmp && ip link set lo up && "$@"'
+)
 
 
 def require_mininet() -> None:

@@ -24,11 +24,11 @@ class HostEnd(Intf):
 
     def ifconfig(self, *arguments: str) -> str:
         """Leave the interface up: it is the cable that goes down."""
-        return "" if arguments[:1] and arguments[0] in _STATES else super().ifconfig(*arguments)
+        return "" if arguments in (("up",), ("down",)) else str(super().ifconfig(*arguments))
 
     def updateIP(self) -> str:  # noqa: N802 # Mininet's name
         """Return the address, which does not change."""
-        return self.ip
+        return str(self.ip)
 
 
 class SwitchEnd(Intf):
@@ -62,7 +62,7 @@ class InnerEnd(SwitchEnd):
         self._state = arguments[0]
         return ""
 
-    def isUp(self, setUp: bool = False) -> bool:  # noqa: N802, N803 # Mininet's names
+    def isUp(self, setUp: bool = False) -> bool:  # noqa: N802 # Mininet's names
         """Tell whether the port is enabled, or enable it."""
         return (not self.ifconfig("up")) if setUp else self._state == "up"
 

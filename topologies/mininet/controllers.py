@@ -47,9 +47,7 @@ class TrainyardController(OwnedNode, Controller):
         """
         described = ask("topology", topology)
         ids = {switch["name"]: switch["device_id"] for switch in described["switches"]}
-        switches = [
-            {"name": name, "address": address, "device_id": ids[name]} for name, address in addresses.items()
-        ]
+        switches = [{"name": name, "address": address, "device_id": ids[name]} for name, address in addresses.items()]
         at = f"{self.ip}:{self.port}"
         config = {"listen": at, "topology": described["topology"], "switches": switches, "policy": self._policy}
         self._program = Program(with_descendants(), "controller", "--config", "/dev/stdin", given=json.dumps(config))

@@ -1,6 +1,7 @@
 """Nodes of Mininet whose programs end with Mininet, and which need none of its configuration of hosts."""
 
 import json
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -21,8 +22,10 @@ class OwnedNode(Node):
         """Start ``mnexec``, and the command inside a process namespace."""
         num_options = 3 if cmd[1].endswith("a") else 2  # mnexec -cdn, or mnexec -da PID
         # A shell has its terminal to itself: Mininet interrupts programs by typing Ctrl-C.
-        session = ["setsid", "--ctty"] if "c" in cmd[1] else []
-        return super()._popen([*cmd[:num_options], *with_descendants(), *session, *cmd[num_options:]], **parameters)
+        is_shell = "c" in cmd[1]
+        session = ["setsid", "--ctty"] if is_shell else []
+        beginning = with_descendants(self.params.get("files") if is_shell else None)
+        return super()._popen([*cmd[:num_options], *beginning, *session, *cmd[num_options:]], **parameters)
 
 
 class FabricHost(OwnedNode, Host):
@@ -38,7 +41,7 @@ class FabricHost(OwnedNode, Host):
             interface = self.nameToIntf[nic.interface]
             interface.ip, interface.prefixLen, interface.mac = nic.address, 32, nic.mac
         plan = json.dumps([asdict(nic) for nic in nics])
-        _, complaint, status = self.pexec(["/usr/bin/env", "python3", "-I", host_network.__file__, plan])
+        _, complaint, status = self.pexec([sys.executable, "-I", host_network.__file__, plan])
         if status:
             raise NetworkError(f"host {self.name} cannot be set up: {complaint.strip()}")
         return {}

@@ -15,9 +15,13 @@ PYTHON_VARIABLE = "TRAINYARD_PYTHON"
 _PACKAGES = Path(__file__).resolve().parents[2]
 
 
-def with_descendants() -> list[str]:
-    """Return the beginning of a command line: what follows ends with this process, and so do all its descendants."""
-    return [sys.executable, "-I", "-S", enter.__file__, "--owner", str(os.getpid()), "--"]
+def with_descendants(files: str | None = None) -> list[str]:
+    """Return the beginning of a command line: what follows ends with this process, and so do all its descendants.
+
+    It has ``hosts`` and ``resolv.conf`` of the folder ``files`` in place of the machine's.
+    """
+    options = () if files is None else ("--files", files)
+    return [sys.executable, "-I", "-S", enter.__file__, *options, "--owner", str(os.getpid()), "--"]
 
 
 def alone() -> list[str]:

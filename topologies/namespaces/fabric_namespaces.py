@@ -6,13 +6,13 @@ import subprocess  # nosec B404 # runs our own programs and iproute2, without a 
 import sys
 import tempfile
 from collections.abc import Mapping
-from ipaddress import IPv4Address
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from topologies.fabric import Fabric, Nic
 from topologies.namespaces import enter, keeper
+from topologies.namespaces.host_files import write_host_files
 from topologies.namespaces.host_network import NetworkError
 from topologies.namespaces.host_nics import host_nics
 from topologies.namespaces.ownership import Ownership, remove_abandoned
@@ -105,20 +105,9 @@ class FabricNamespaces:
         owner = ("--owner", str(os.getpid()))
         return [sys.executable, "-I", "-S", enter.__file__, *users, *where, *owner, "--", *arguments]
 
-    def _write_files(self) -> None:
-        """Write what programs in hosts have as ``/etc/hosts`` and ``/etc/resolv.conf``."""
-        folder = Path(self._folder)
-        hosts = [f"{IPv4Address(nics[0].address)} {host}" for host, nics in self.fabric.nics.items()]
-        (folder / "hosts").write_text("\n".join(("127.0.0.1 localhost", *hosts, "")))
-        # Refused at once: programs that look names up in vain would wait for seconds.
-        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
-        for name in ("hosts", "resolv.conf"):
-            (folder / name).chmod(0o644)
-        folder.chmod(0o755)
-
     def _start_keeper(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="trainyard-")
-        self._write_files()
+        write_host_files(self.fabric, Path(self._folder))
         hosts = [self._host_plan(host) for host in self.fabric.hosts]
         plan = keeper.Plan(self.fabric_name, hosts, self._folder, self.is_rootless)
         self._keeper = kept = subprocess.Popen(  # nosec B603 # our own module

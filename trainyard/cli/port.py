@@ -44,5 +44,5 @@ def port(
         try:
             gnmi_grpc.gNMIStub(channel).Set(request, timeout=_WAIT_S)
         except grpc.RpcError as error:
-            assert isinstance(error, grpc.Call)
-            fail(f"{address}: port {number} of {switch} cannot be set: {error.details()}")
+            reason = error.details() if isinstance(error, grpc.Call) else error
+            fail(f"{address}: port {number} of {switch} cannot be set: {reason}")

@@ -2,12 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from topologies.fabric import Fabric
-from topologies.namespaces.host_nics import host_nics
+from topologies.description import described
 from trainyard.cli.exits import refuse
 from trainyard.cli.output import PrintableConsole, number_table
 from workloads.loading import ScenarioError, load_topology
@@ -26,7 +25,7 @@ def topology(file: FileArgument, as_json: JsonOption = False) -> None:
         refuse(*error.messages)
     fabric = accepted.build()
     if as_json:
-        print(json.dumps({"topology": accepted.model_dump(mode="json"), **fabric_object(fabric)}))
+        print(json.dumps({"topology": accepted.model_dump(mode="json"), **described(fabric)}))
         return
     table = number_table(
         f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches, {len(fabric.cables)} cables",
@@ -37,30 +36,3 @@ def topology(file: FileArgument, as_json: JsonOption = False) -> None:
         ports = str(link.source_port), str(link.destination_port)
         table.add_row(link.source, ports[0], link.destination, ports[1], f"{link.rate_bps / 1e9:g} Gbit/s")
     PrintableConsole().print(table)
-
-
-def fabric_object(fabric: Fabric) -> dict[str, Any]:
-    """Return the nodes and cables of a fabric for JSON, with ports as switches and P4Runtime number them."""
-    return {
-        "hosts": [
-            {
-                "name": host,
-                "nics": [
-                    {"mac": nic.mac, "address": nic.address, "rate_bps": nic.rate_bps}
-                    for nic in host_nics(fabric, host, "eth", mtu_bytes=0)
-                ],
-            }
-            for host in fabric.hosts
-        ],
-        "switches": [
-            {"name": switch, "device_id": number + 1, "num_ports": len(fabric.links_from[switch])}
-            for switch, number in fabric.switch_index.items()
-        ],
-        "cables": [
-            {
-                "ends": [[link.source, link.source_port], [link.destination, link.destination_port]],
-                "rate_bps": link.rate_bps,
-            }
-            for link in fabric.links[::2]
-        ],
-    }
