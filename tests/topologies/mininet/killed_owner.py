@@ -20,7 +20,9 @@ def _processes() -> list[str]:
 with subprocess.Popen([sys.executable, str(OWNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
     assert owner.stdout is not None
     owner.stdout.readline()
-    print("sleepers:", sum(process == "sleep 4712" for process in _processes()))
+    while sum(process == "sleep 4712" for process in _processes()) < 2:
+        time.sleep(0.01)
+    print("both run")
     owner.kill()
     owner.wait()
 by = time.monotonic() + PATIENCE_S

@@ -50,7 +50,7 @@ def test_hosts_are_those_of_the_fabric() -> None:
 
 
 def test_all_ends_with_an_owner_that_is_killed() -> None:
-    assert _printed("killed_owner.py") == ["sleepers: 2", "left: []"]
+    assert _printed("killed_owner.py") == ["both run", "left: []"]
 
 
 def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
