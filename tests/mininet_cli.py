@@ -39,6 +39,13 @@ def private(*command: str) -> list[str]:
     return [*_PRIVATE, "sh", "-c", _INSIDE, "sh", *command]
 
 
+def running(*words: str) -> list[str]:
+    """Return the command lines of the processes, of these namespaces, in which one of the words occurs."""
+    lines = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = [line.split(None, 1)[1] for line in lines if not line.startswith("Z")]
+    return [args for args in found if any(word in args for word in words)]
+
+
 class MininetCli:
     """A running ``mn``, to which lines are typed one after the other."""
 
