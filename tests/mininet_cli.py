@@ -64,8 +64,9 @@ class MininetCli:
 
     def leave(self) -> str:
         """Leave Mininet; return what it prints as it ends."""
-        rest, _ = self._process.communicate("exit\n", timeout=PATIENCE_S)
-        return rest or ""
+        with pytest.raises(EOFError) as ended:
+            self.type("exit")
+        return str(ended.value)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
