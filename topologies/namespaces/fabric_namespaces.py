@@ -2,24 +2,23 @@
 
 import contextlib
 import os
-import re
 import shutil
 import subprocess  # nosec B404 # runs our own programs and iproute2, without a shell
 import sys
 from collections.abc import Mapping
-from ipaddress import IPv4Address
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from topologies.fabric import Fabric, Nic
 from topologies.namespaces import enter, keeper
-from topologies.namespaces.host_network import HostNic, NetworkError
+from topologies.namespaces.host_files import hosts_file
+from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.host_nics import host_nics
 from topologies.namespaces.ownership import NAMESPACES, Ownership, remove, remove_abandoned
 
 DEFAULT_MTU_BYTES = 9000
-_INTERFACE = "eth{}"
-_NOT_IN_HOSTS_FILE = re.compile(r"[\s#]")
+_INTERFACES = "eth"
 
 
 class FabricNamespaces:
@@ -129,12 +128,8 @@ class FabricNamespaces:
 
     def _open_hosts_file(self) -> IO[str]:
         """Return a file in memory with what programs in hosts have as ``/etc/hosts``."""
-        lines = ["127.0.0.1 localhost"]
-        for host, nics in self.fabric.nics.items():
-            if not _NOT_IN_HOSTS_FILE.search(host):
-                lines.append(f"{IPv4Address(nics[0].address)} {host}")
         file = os.fdopen(os.memfd_create("hosts"), "w", encoding="utf-8")
-        file.write("\n".join((*lines, "")))
+        file.write(hosts_file(self.fabric))
         file.flush()
         return file
 
@@ -166,22 +161,9 @@ class FabricNamespaces:
         nics = self.fabric.nics[host]
         return keeper.HostPlan(
             self._names[host],
-            [
-                HostNic(
-                    _INTERFACE.format(nic.index),
-                    _mac(nic.mac),
-                    str(IPv4Address(nic.address)),
-                    self.fabric.links[nic.link].rate_bps,
-                    self.mtu_bytes,
-                )
-                for nic in nics
-            ],
+            host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes),
             [self._fabric_end(nic) for nic in nics],
         )
 
     def _fabric_end(self, nic: Nic) -> str:
         return f"h{self.fabric.host_index[nic.host]}-eth{nic.index}"
-
-
-def _mac(number: int) -> str:
-    return ":".join(f"{octet:02x}" for octet in number.to_bytes(6, "big"))

@@ -40,6 +40,10 @@ class Commands(LazyGroup):
         "check": LazyCommand(
             imported("trainyard.cli.check:check"), "Check a scenario and print ok, or everything that is wrong with it."
         ),
+        "topology": LazyCommand(
+            imported("trainyard.cli.topology:topology"),
+            "Show the cables of a topology: the nodes at their ends, with ports, and their rates.",
+        ),
         "policies": LazyCommand(
             imported("trainyard.cli.check:policies"),
             "List the registered policies: name, the distribution that each comes from, and what it does.",
@@ -102,6 +106,9 @@ class Commands(LazyGroup):
         "emulator": LazyCommand(
             imported("trainyard.cli.emulator:emulator"),
             "Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.",
+        ),
+        "port": LazyCommand(
+            imported("trainyard.cli.port:port"), "Enable a port of a switch, or disable it: its cable is down then."
         ),
         "agent": LazyCommand(
             imported("trainyard.cli.controller:agent"),

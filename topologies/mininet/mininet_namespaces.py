@@ -1,0 +1,94 @@
+"""The hosts of a fabric as nodes of Mininet, for runs of real programs."""
+
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from topologies.description import described
+from topologies.fabric import Fabric
+from topologies.mininet.loading import load_mininet
+from topologies.mininet.programs import alone, with_descendants
+from topologies.namespaces.fabric_namespaces import DEFAULT_MTU_BYTES
+from topologies.namespaces.host_files import write_host_files
+from topologies.namespaces.host_network import NetworkError
+
+
+class MininetNamespaces:
+    """Hosts and cables that Mininet makes, as a context manager like ``FabricNamespaces``.
+
+    Something has to pass frames between the interfaces ``wires``, in the namespace ``fabric_file``. All of it ends with
+    the thread that has entered the context, even by SIGKILL.
+
+    Args:
+        fabric: Its hosts become hosts of Mininet; its rates limit what they send.
+        mtu_bytes: The longest IP packet.
+    """
+
+    def __init__(self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES) -> None:
+        self.fabric = fabric
+        self.mtu_bytes = mtu_bytes
+        self._network: Any = None
+
+    def __enter__(self) -> Self:
+        """Make the network. Raises NetworkError where that is not permitted, or something is missing."""
+        if os.geteuid() != 0:
+            raise NetworkError("Mininet needs root")
+        load_mininet()
+        # They need Mininet, which cannot be imported before it is loaded.
+        from mininet.net import Mininet
+        from mininet.topo import Topo
+
+        from topologies.mininet.switches import EmulatedSwitch, Emulator
+        from topologies.mininet.topology import add_fabric
+
+        Mininet.inited = True  # else it changes limits of the whole machine
+        with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
+            write_host_files(self.fabric, Path(folder))
+            topology = Topo()
+            add_fabric(topology, described(self.fabric), Emulator(""), self.mtu_bytes, folder)
+            self._network = Mininet(topo=topology, switch=EmulatedSwitch, controller=None, build=False)
+            try:
+                self._network.build()
+            except Exception:
+                self.close()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the network, with all programs in hosts."""
+        if self._network is not None:
+            network, self._network = self._network, None
+            network.stop()
+
+    @property
+    def wires(self) -> dict[tuple[str, int], str]:
+        """The interface at the switch's end of each NIC's cable, by host and number of the NIC."""
+        links = {(nic.host, nic.index): nic.link for nics in self.fabric.nics.values() for nic in nics}
+        ends = {nic: self.fabric.links[link] for nic, link in links.items()}
+        return {nic: f"{link.destination}-eth{link.destination_port}" for nic, link in ends.items()}
+
+    @property
+    def fabric_file(self) -> Path:
+        """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
+        return Path(f"/proc/{self._network.switches[0].emulator.first.pid}/ns/net")
+
+    def command(self, host: str, *arguments: str) -> list[str]:
+        """Return a command line that runs a command in a host; it ends with the thread that starts it."""
+        return ["mnexec", "-a", str(self._network.get(host).pid), *with_descendants(), *arguments]
+
+    def outside(self, *arguments: str) -> list[str]:
+        """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
+        return [*alone(), *arguments]
+
+    def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the bytes that each NIC has sent and received so far, as interfaces count them."""
+        lines = self.fabric_file.parent.parent.joinpath("net/dev").read_text().splitlines()
+        counts = {name.strip(): row.split() for name, _, row in (line.partition(":") for line in lines)}
+        return {nic: (int(counts[name][0]), int(counts[name][8])) for nic, name in self.wires.items()}

@@ -1,0 +1,121 @@
+"""Programs that nodes of Mininet start: all of them end when this process does, SIGKILL included."""
+
+import json
+import os
+import subprocess  # nosec B404 # runs our own programs, without a shell
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from topologies.namespaces import enter
+from topologies.namespaces.host_network import NetworkError
+
+PYTHON_VARIABLE = "TRAINYARD_PYTHON"
+_PACKAGES = Path(__file__).resolve().parents[2]
+
+
+def with_descendants(files: str | None = None) -> list[str]:
+    """Return the beginning of a command line: what follows ends with this process, and so do all its descendants.
+
+    It has ``hosts`` and ``resolv.conf`` of the folder ``files`` in place of the machine's.
+    """
+    options = () if files is None else ("--files", files)
+    return [sys.executable, "-I", "-S", enter.__file__, *options, "--owner", str(os.getpid()), "--"]
+
+
+def alone() -> list[str]:
+    """Return the beginning of a command line: what follows ends with this process, and sees all its processes."""
+    return ["setpriv", "--pdeathsig", "KILL", "--"]
+
+
+def trainyard(*arguments: str) -> list[str]:
+    """Return the command line of ``trainyard``, in its own environment.
+
+    That is the environment of the interpreter that ``TRAINYARD_PYTHON`` names, of the checkout in which this file lies
+    (``.venv``), or of the installation to which it belongs.
+
+    Raises:
+        NetworkError: There is none.
+    """
+    # Of PREFIX/lib/pythonX.Y/site-packages.
+    places = [_PACKAGES / ".venv/bin/python", *(folder / "bin/python" for folder in _PACKAGES.parents[2:3])]
+    named = os.environ.get(PYTHON_VARIABLE)
+    if named is not None:
+        places = [Path(named)]
+    for place in places:
+        if place.is_file():
+            return [str(place), "-P", "-m", "trainyard", *arguments]
+    tried = ", ".join(map(str, places))
+    raise NetworkError(f"Trainyard's Python is not found at {tried}: run make setup, or set {PYTHON_VARIABLE}")
+
+
+def ask(*arguments: str) -> Any:
+    """Return what a command of ``trainyard`` prints as JSON. Raises NetworkError with its complaint where it fails."""
+    return json.loads(tell(*arguments, "--json"))
+
+
+def tell(*arguments: str) -> str:
+    """Run a command of ``trainyard``; return what it prints. Raises NetworkError with its complaint where it fails."""
+    done = subprocess.run(  # nosec B603 # our own program
+        trainyard(*arguments), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise NetworkError(done.stderr.strip() or f"trainyard {arguments[0]}: exit status {done.returncode}")
+    return done.stdout
+
+
+class Program:
+    """A command of ``trainyard`` that runs until it is stopped. What it logs is shown if it ends by itself.
+
+    Args:
+        beginning: ``with_descendants()`` or ``alone()``.
+        arguments: The command and its options.
+        given: What it finds at ``/dev/stdin``.
+    """
+
+    def __init__(self, beginning: list[str], *arguments: str, given: str = "") -> None:
+        self._name = f"trainyard {arguments[0]}"
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 # open as long as the program
+        self._process = subprocess.Popen(  # nosec B603 # our own program
+            [*beginning, *trainyard(*arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            # Ctrl-C is for programs in hosts.
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(given)
+        self._process.stdin.close()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def next_line(self) -> str:
+        """Return the next line that it prints. Raises NetworkError, with what it has logged, where it ends instead."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait()
+            raise NetworkError(self.complaint())
+        return line
+
+    def complaint(self) -> str:
+        """Return what it has logged, after its name and exit status."""
+        self._log.seek(0)
+        logged = self._log.read().decode(errors="replace").strip()
+        return f"{self._name} has ended with status {self._process.poll()}: {logged}"
+
+    def stop(self) -> str:
+        """End it, and return its complaint if it has ended before."""
+        complaint = "" if self.runs else self.complaint()
+        self._process.terminate()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._log.close()
+        return complaint
