@@ -126,7 +126,7 @@ def run(
         scenario: A scenario, its mapping, or the path of its file.
         policy: A policy or the name of a registered one; None: the scenario's own, else Crux.
         on: ``"emulator"`` executes the P4 program for every packet; ``"simulator"`` moves flows, and is much faster;
-            ``"namespaces"`` runs real programs and connections, in wall-clock time.
+            ``"namespaces"`` and ``"mininet"`` run real programs and connections, in wall-clock time.
         enforcement: ``"levels"``: what switches can do; ``"ideal"``: the policy's own rates (simulator only).
         seed: Takes the place of the scenario's seed.
         real_time: Whether what passes the frames of real hosts asks for real-time priority.
@@ -179,7 +179,7 @@ def _run(
     progress: bool | OnProgress,
 ) -> RunResult:
     if real_time and not backend.has_real_hosts:
-        raise ValueError(f"real_time: expected on='namespaces', got {backend.value!r}")
+        raise ValueError(f"real_time: expected on='namespaces' or 'mininet', got {backend.value!r}")
     if (problem := unsupported_on(scenario, backend, enforcement)) is not None:
         raise ValueError(f"{scenario.name}: {problem}")
     shown: AbstractContextManager[OnProgress]

@@ -20,11 +20,12 @@ class Backend(StrEnum):
     EMULATOR = "emulator"
     SIMULATOR = "simulator"
     NAMESPACES = "namespaces"
+    MININET = "mininet"
 
     @property
     def has_real_hosts(self) -> bool:
         """Whether hosts run real programs, in wall-clock time."""
-        return self is Backend.NAMESPACES
+        return self in (Backend.NAMESPACES, Backend.MININET)
 
 
 class RunError(Exception):
@@ -50,8 +51,8 @@ def run_on(
             return _emulate(scenario, policy, on_progress)
         case Backend.SIMULATOR:
             return _simulate(scenario, policy, enforcement, on_progress)
-        case Backend.NAMESPACES:
-            return _run_in_namespaces(scenario, policy, is_real_time, on_progress)
+        case Backend.NAMESPACES | Backend.MININET:
+            return _run_on_real_hosts(backend, scenario, policy, is_real_time, on_progress)
 
 
 def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
@@ -61,9 +62,9 @@ def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcemen
             if not scenario.reads_ports:
                 return "reads_ports: only the emulator has probes to find dead links; expected --on emulator"
             return unplannable_reason(scenario)
-        case Backend.NAMESPACES if (reason := _unsupported_on_real_hosts(scenario)) is not None:
+        case Backend.NAMESPACES | Backend.MININET if (reason := _unsupported_on_real_hosts(scenario)) is not None:
             return reason
-        case Backend.EMULATOR | Backend.NAMESPACES:
+        case Backend.EMULATOR | Backend.NAMESPACES | Backend.MININET:
             if enforcement is Enforcement.IDEAL:
                 return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
             pcie = scenario.topology.build().pcie
@@ -106,8 +107,8 @@ def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress"
         raise RunError(str(error)) from error
 
 
-def _run_in_namespaces(
-    scenario: Scenario, policy: "Policy | str", is_real_time: bool, on_progress: "Progress"
+def _run_on_real_hosts(
+    backend: Backend, scenario: Scenario, policy: "Policy | str", is_real_time: bool, on_progress: "Progress"
 ) -> RunResult:
     from experiments.scenarios.controller_process import ControllerProcessError
     from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
@@ -115,6 +116,7 @@ def _run_in_namespaces(
     from experiments.scenarios.real_hosts.running import run_on_real_hosts
     from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric
     from hostlib.errors import ControllerError
+    from topologies.mininet.mininet_namespaces import MininetNamespaces
     from topologies.namespaces.fabric_namespaces import FabricNamespaces
     from topologies.namespaces.host_network import NetworkError
 
@@ -122,11 +124,11 @@ def _run_in_namespaces(
     scale = scenario.scale or default_real_scale(unscaled)
     fabric = scaled_fabric(unscaled, scale)
     try:
-        with FabricNamespaces(fabric) as namespaces:
+        with (FabricNamespaces if backend is Backend.NAMESPACES else MininetNamespaces)(fabric) as laboratory:
             return asyncio.run(
                 run_on_real_hosts(
-                    *(scenario, policy, namespaces, fabric, scale),
-                    backend=Backend.NAMESPACES,
+                    *(scenario, policy, laboratory, fabric, scale),
+                    backend=backend,
                     is_real_time=is_real_time,
                     on_progress=on_progress,
                 )

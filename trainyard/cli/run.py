@@ -43,11 +43,12 @@ BackendOption = Annotated[
     typer.Option(
         "--on",
         help="Back end. emulator: executes the P4 program for every packet; simulator: moves flows, much faster; "
-        "namespaces: real programs and connections, in wall-clock time.",
+        "namespaces and mininet: real programs and connections, in wall-clock time.",
     ),
 ]
 RealTimeOption = Annotated[
-    bool, typer.Option("--real-time", help="With --on namespaces: real-time priority for what passes frames.")
+    bool,
+    typer.Option("--real-time", help="With --on namespaces or mininet: real-time priority for what passes frames."),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
 FailuresOption = Annotated[
@@ -77,7 +78,7 @@ def run(
 ) -> None:
     """Run a scenario under each policy and compare GPU utilisation and iteration times."""
     if real_time and not on.has_real_hosts:
-        refuse(f"--real-time: expected --on namespaces, got --on {on.value}")
+        refuse(f"--real-time: expected --on namespaces or mininet, got --on {on.value}")
     accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
     if (problem := unsupported_on(accepted, on, enforcement)) is not None:
         refuse(f"{scenario}: {problem}")
