@@ -47,7 +47,7 @@ class MininetNamespaces:
         with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
             write_host_files(self.fabric, Path(folder))
             topology = Topo()
-            add_fabric(topology, described(self.fabric), Emulator(""), self.mtu_bytes, folder)
+            add_fabric(topology, described(self.fabric), Emulator(), self.mtu_bytes, folder)
             self._network = Mininet(topo=topology, switch=EmulatedSwitch, controller=None, build=False)
             try:
                 self._network.build()

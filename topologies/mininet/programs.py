@@ -5,6 +5,7 @@ import os
 import subprocess  # nosec B404 # runs our own programs, without a shell
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,9 @@ class Program:
             start_new_session=True,
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(given)
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # it has ended, and ``next_line`` or ``runs`` says so
+            self._process.stdin.write(given)
+            self._process.stdin.close()
 
     @property
     def runs(self) -> bool:

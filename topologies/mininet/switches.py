@@ -17,11 +17,15 @@ class Emulator:
     """The process that runs all switches of a fabric, and the network namespace with their ends of hosts' cables.
 
     Args:
-        topology: The file of the topology.
+        file: The file of the topology; None where ``start`` is not called, because something else passes frames.
+
+    Attributes:
+        first: The switch whose network namespace it is.
+        addresses: The P4Runtime address of every switch, once they run.
     """
 
-    def __init__(self, topology: str) -> None:
-        self.topology = topology
+    def __init__(self, file: str | None = None) -> None:
+        self.file = file
         self.first: EmulatedSwitch | None = None
         self.addresses: dict[str, str] = {}
         self._program: Program | None = None
@@ -32,27 +36,27 @@ class Emulator:
         assert self.first is not None
         return f"/proc/{self.first.pid}/ns/net"
 
-    def start(self, wires: dict[str, str]) -> None:
+    def start(self, num_switches: int, wires: dict[str, str]) -> None:
         """Run the switches until ``stop``; return when they answer.
 
         Args:
+            num_switches: How many there are.
             wires: By NIC, as ``h0.0``, the interface at the switch's end of its cable.
 
         Raises:
             NetworkError: The emulator refuses; the text has its complaint.
         """
+        assert self.file is not None
         options = [option for nic, interface in wires.items() for option in ("--wire", f"{nic}={interface}")]
         self._program = program = Program(
             alone(),
-            *("emulator", "--topology", self.topology, "--netns", self.namespace),
+            *("emulator", "--topology", self.file, "--netns", self.namespace),
             *("--listen", "127.0.0.1:0", "--port-per-switch", *options),
         )
         program.next_line()  # the heading
-        while len(self.addresses) < self.num_switches:
+        for _ in range(num_switches):
             _, name, address = program.next_line().split()
             self.addresses[name] = address
-
-    num_switches = 0
 
     @property
     def runs(self) -> bool:
@@ -88,7 +92,6 @@ class EmulatedSwitch(OwnedNode, Switch):
         if emulator.first is None:
             emulator.first = self
             self.cmd(_NO_IPV6)
-        emulator.num_switches += 1
 
     def _popen(self, cmd: list[str], **parameters: Any) -> Any:
         """Start the shells of all switches in the network namespace of the first."""
@@ -109,10 +112,10 @@ class EmulatedSwitch(OwnedNode, Switch):
             NetworkError: The emulator or a controller refuses.
         """
         emulator = switches[0].emulator
-        emulator.start(dict(wire for switch in switches for wire in switch._wires()))
+        emulator.start(len(switches), dict(wire for switch in switches for wire in switch._wires()))
         for controller in switches[0]._controllers:
             if isinstance(controller, TrainyardController):
-                controller.control(emulator.topology, emulator.addresses)
+                controller.control(str(emulator.file), emulator.addresses)
         return switches
 
     @classmethod
