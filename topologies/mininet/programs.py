@@ -39,14 +39,13 @@ def trainyard(*arguments: str) -> list[str]:
     Raises:
         NetworkError: There is none.
     """
-    # Of PREFIX/lib/pythonX.Y/site-packages.
-    places = [_PACKAGES / ".venv/bin/python", *(folder / "bin/python" for folder in _PACKAGES.parents[2:3])]
     named = os.environ.get(PYTHON_VARIABLE)
-    if named is not None:
-        places = [Path(named)]
+    prefix = _PACKAGES.parents[2:3]  # of PREFIX/lib/pythonX.Y/site-packages
+    places = [Path(named)] if named else [_PACKAGES / ".venv/bin/python", *(each / "bin/python" for each in prefix)]
     for place in places:
         if place.is_file():
-            return [str(place), "-P", "-m", "trainyard", *arguments]
+            # Without bytecode, which root would own.
+            return [str(place), "-P", "-B", "-m", "trainyard", *arguments]
     tried = ", ".join(map(str, places))
     raise NetworkError(f"Trainyard's Python is not found at {tried}: run make setup, or set {PYTHON_VARIABLE}")
 
