@@ -40,7 +40,8 @@ class MininetNamespaces:
         from mininet.net import Mininet
         from mininet.topo import Topo
 
-        from topologies.mininet.switches import EmulatedSwitch, Emulator
+        from topologies.mininet.emulator import Emulator
+        from topologies.mininet.switches import EmulatedSwitch
         from topologies.mininet.topology import add_fabric
 
         Mininet.inited = True  # else it changes limits of the whole machine
@@ -77,7 +78,7 @@ class MininetNamespaces:
     @property
     def fabric_file(self) -> Path:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
-        return Path(f"/proc/{self._network.switches[0].emulator.first.pid}/ns/net")
+        return Path(self._network.switches[0].emulator.namespace)
 
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with the thread that starts it."""

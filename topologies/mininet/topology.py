@@ -6,9 +6,9 @@ from typing import Any
 from mininet.topo import Topo
 
 from topologies.mininet.cables import Cable
+from topologies.mininet.emulator import Emulator
 from topologies.mininet.nodes import FabricHost
 from topologies.mininet.programs import ask
-from topologies.mininet.switches import Emulator
 from topologies.namespaces.host_network import HostNic, NetworkError
 
 DEFAULT_MTU_BYTES = 9000
