@@ -35,17 +35,17 @@ class TrainyardController(OwnedNode, Controller):
     def start(self) -> None:
         """Wait for the switches, which say where they are."""
 
-    def control(self, topology: str, addresses: dict[str, str]) -> None:
+    def control(self, file: str, addresses: dict[str, str]) -> None:
         """Run the controller until ``stop``; return when it has written base routing to all switches.
 
         Args:
-            topology: The file of the topology.
+            file: The file of the topology.
             addresses: The P4Runtime address of every switch.
 
         Raises:
             NetworkError: The controller refuses, or does not reach the switches.
         """
-        described = ask("topology", topology)
+        described = ask("topology", file)
         ids = {switch["name"]: switch["device_id"] for switch in described["switches"]}
         switches = [{"name": name, "address": address, "device_id": ids[name]} for name, address in addresses.items()]
         at = f"{self.ip}:{self.port}"

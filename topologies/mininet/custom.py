@@ -23,6 +23,9 @@ def _do_nothing(*_: object) -> str:
 mininet.clean.sh = mininet.clean.killprocs = _do_nothing
 mininet.clean.cleanUpScreens = mininet.net.cleanUpScreens = _do_nothing
 
+# Else root would own files in the checkout.
+sys.dont_write_bytecode = True
+
 # ``mn`` gives this file no name of its own. Loaded like this, its package needs no place on the path.
 _folder = Path(_do_nothing.__code__.co_filename).resolve().parent.parent
 _spec = importlib.util.spec_from_file_location(

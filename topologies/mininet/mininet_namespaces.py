@@ -11,8 +11,8 @@ from topologies.fabric import Fabric
 from topologies.mininet.loading import load_mininet
 from topologies.mininet.programs import alone, with_descendants
 from topologies.namespaces.fabric_namespaces import DEFAULT_MTU_BYTES
-from topologies.namespaces.host_files import write_host_files
 from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.hosts_file import hosts_file
 
 
 class MininetNamespaces:
@@ -40,14 +40,16 @@ class MininetNamespaces:
         from mininet.net import Mininet
         from mininet.topo import Topo
 
-        from topologies.mininet.switches import EmulatedSwitch, Emulator
+        from topologies.mininet.emulator import Emulator
+        from topologies.mininet.switches import EmulatedSwitch
         from topologies.mininet.topology import add_fabric
 
         Mininet.inited = True  # else it changes limits of the whole machine
-        with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
-            write_host_files(self.fabric, Path(folder))
+        with tempfile.NamedTemporaryFile("w", prefix="trainyard-", encoding="utf-8") as file:
+            file.write(hosts_file(self.fabric))
+            file.flush()
             topology = Topo()
-            add_fabric(topology, described(self.fabric), Emulator(""), self.mtu_bytes, folder)
+            add_fabric(topology, described(self.fabric), Emulator(), self.mtu_bytes, file.name)
             self._network = Mininet(topo=topology, switch=EmulatedSwitch, controller=None, build=False)
             try:
                 self._network.build()
@@ -77,7 +79,7 @@ class MininetNamespaces:
     @property
     def fabric_file(self) -> Path:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
-        return Path(f"/proc/{self._network.switches[0].emulator.first.pid}/ns/net")
+        return Path(self._network.switches[0].emulator.namespace)
 
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with the thread that starts it."""

@@ -24,7 +24,7 @@ class OwnedNode(Node):
         # A shell has its terminal to itself: Mininet interrupts programs by typing Ctrl-C.
         is_shell = "c" in cmd[1]
         session = ["setsid", "--ctty"] if is_shell else []
-        beginning = with_descendants(self.params.get("files") if is_shell else None)
+        beginning = with_descendants(self.params.get("hosts_file") if is_shell else None)
         return super()._popen([*cmd[:num_options], *beginning, *session, *cmd[num_options:]], **parameters)
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess  # nosec B404 # runs our own programs, without a shell
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ PYTHON_VARIABLE = "TRAINYARD_PYTHON"
 _PACKAGES = Path(__file__).resolve().parents[2]
 
 
-def with_descendants(files: str | None = None) -> list[str]:
+def with_descendants(hosts_file: str | None = None) -> list[str]:
     """Return the beginning of a command line: what follows ends with this process, and so do all its descendants.
 
-    It has ``hosts`` and ``resolv.conf`` of the folder ``files`` in place of the machine's.
+    It has ``hosts_file`` as ``/etc/hosts``, and no name server, where that is given.
     """
-    options = () if files is None else ("--files", files)
+    options = () if hosts_file is None else ("--hosts", hosts_file)
     return [sys.executable, "-I", "-S", enter.__file__, *options, "--owner", str(os.getpid()), "--"]
 
 
@@ -38,14 +39,13 @@ def trainyard(*arguments: str) -> list[str]:
     Raises:
         NetworkError: There is none.
     """
-    # Of PREFIX/lib/pythonX.Y/site-packages.
-    places = [_PACKAGES / ".venv/bin/python", *(folder / "bin/python" for folder in _PACKAGES.parents[2:3])]
     named = os.environ.get(PYTHON_VARIABLE)
-    if named is not None:
-        places = [Path(named)]
+    prefix = _PACKAGES.parents[2:3]  # of PREFIX/lib/pythonX.Y/site-packages
+    places = [Path(named)] if named else [_PACKAGES / ".venv/bin/python", *(each / "bin/python" for each in prefix)]
     for place in places:
         if place.is_file():
-            return [str(place), "-P", "-m", "trainyard", *arguments]
+            # Without bytecode, which root would own.
+            return [str(place), "-P", "-B", "-m", "trainyard", *arguments]
     tried = ", ".join(map(str, places))
     raise NetworkError(f"Trainyard's Python is not found at {tried}: run make setup, or set {PYTHON_VARIABLE}")
 
@@ -87,8 +87,9 @@ class Program:
             start_new_session=True,
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(given)
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # it has ended, and ``next_line`` or ``runs`` says so
+            self._process.stdin.write(given)
+            self._process.stdin.close()
 
     @property
     def runs(self) -> bool:

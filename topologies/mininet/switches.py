@@ -1,74 +1,15 @@
-"""P4 switches as nodes of Mininet, all of them run by one process of the emulator."""
+"""P4 switches as nodes of Mininet."""
 
 from typing import Any
 
-from mininet.log import error
 from mininet.node import Switch
 
 from topologies.mininet.controllers import TrainyardController
+from topologies.mininet.emulator import Emulator
 from topologies.mininet.nodes import OwnedNode
-from topologies.mininet.programs import Program, alone, tell
 from topologies.namespaces.host_network import NetworkError
 
 _NO_IPV6 = "for kind in all default; do echo 1 > /proc/sys/net/ipv6/conf/$kind/disable_ipv6; done 2>/dev/null"
-
-
-class Emulator:
-    """The process that runs all switches of a fabric, and the network namespace with their ends of hosts' cables.
-
-    Args:
-        topology: The file of the topology.
-    """
-
-    def __init__(self, topology: str) -> None:
-        self.topology = topology
-        self.first: EmulatedSwitch | None = None
-        self.addresses: dict[str, str] = {}
-        self._program: Program | None = None
-
-    @property
-    def namespace(self) -> str:
-        """The file of the network namespace."""
-        assert self.first is not None
-        return f"/proc/{self.first.pid}/ns/net"
-
-    def start(self, wires: dict[str, str]) -> None:
-        """Run the switches until ``stop``; return when they answer.
-
-        Args:
-            wires: By NIC, as ``h0.0``, the interface at the switch's end of its cable.
-
-        Raises:
-            NetworkError: The emulator refuses; the text has its complaint.
-        """
-        options = [option for nic, interface in wires.items() for option in ("--wire", f"{nic}={interface}")]
-        self._program = program = Program(
-            alone(),
-            *("emulator", "--topology", self.topology, "--netns", self.namespace),
-            *("--listen", "127.0.0.1:0", "--port-per-switch", *options),
-        )
-        program.next_line()  # the heading
-        while len(self.addresses) < self.num_switches:
-            _, name, address = program.next_line().split()
-            self.addresses[name] = address
-
-    num_switches = 0
-
-    @property
-    def runs(self) -> bool:
-        """Whether the switches forward."""
-        return self._program is not None and self._program.runs
-
-    def set_port(self, switch: str, port: int, state: str) -> None:
-        """Enable a port, for the state ``up``, or disable it. Raises NetworkError where the switch refuses."""
-        tell("port", self.addresses[switch], switch, str(port), state)
-
-    def stop(self) -> None:
-        """End the process, and say so if it has ended before."""
-        if self._program is not None:
-            program, self._program = self._program, None
-            if complaint := program.stop():
-                error(f"*** {complaint}\n")
 
 
 class EmulatedSwitch(OwnedNode, Switch):
@@ -88,7 +29,6 @@ class EmulatedSwitch(OwnedNode, Switch):
         if emulator.first is None:
             emulator.first = self
             self.cmd(_NO_IPV6)
-        emulator.num_switches += 1
 
     def _popen(self, cmd: list[str], **parameters: Any) -> Any:
         """Start the shells of all switches in the network namespace of the first."""
@@ -109,10 +49,10 @@ class EmulatedSwitch(OwnedNode, Switch):
             NetworkError: The emulator or a controller refuses.
         """
         emulator = switches[0].emulator
-        emulator.start(dict(wire for switch in switches for wire in switch._wires()))
+        emulator.start(len(switches), dict(wire for switch in switches for wire in switch._wires()))
         for controller in switches[0]._controllers:
             if isinstance(controller, TrainyardController):
-                controller.control(emulator.topology, emulator.addresses)
+                controller.control(str(emulator.file), emulator.addresses)
         return switches
 
     @classmethod

@@ -6,9 +6,9 @@ from typing import Any
 from mininet.topo import Topo
 
 from topologies.mininet.cables import Cable
+from topologies.mininet.emulator import Emulator
 from topologies.mininet.nodes import FabricHost
 from topologies.mininet.programs import ask
-from topologies.mininet.switches import Emulator
 from topologies.namespaces.host_network import HostNic, NetworkError
 
 DEFAULT_MTU_BYTES = 9000
@@ -33,7 +33,7 @@ class FabricTopo(Topo):
 
 
 def add_fabric(
-    topology: Topo, described: dict[str, Any], emulator: Emulator, mtu_bytes: int, files: str | None = None
+    topology: Topo, described: dict[str, Any], emulator: Emulator, mtu_bytes: int, hosts_file: str | None = None
 ) -> None:
     """Add the hosts, switches and cables of a fabric to a topology of Mininet, by their names in the fabric.
 
@@ -42,7 +42,7 @@ def add_fabric(
         described: The fabric, as ``topologies.description`` has it.
         emulator: What runs the switches.
         mtu_bytes: The longest IP packet.
-        files: A folder with what hosts have as ``/etc/hosts`` and ``/etc/resolv.conf``; None: the machine's.
+        hosts_file: What hosts have as ``/etc/hosts``, without a name server; None: the machine's.
 
     Raises:
         NetworkError: Mininet cannot have a name.
@@ -53,7 +53,7 @@ def add_fabric(
             for number, nic in enumerate(host["nics"])
         )
         _require_usable(host["name"], len(nics) - 1)
-        topology.addHost(host["name"], cls=FabricHost, nics=nics, files=files)
+        topology.addHost(host["name"], cls=FabricHost, nics=nics, hosts_file=hosts_file)
     for switch in described["switches"]:
         _require_usable(switch["name"], switch["num_ports"])
         topology.addSwitch(switch["name"], dpid=f"{switch['device_id']:x}", emulator=emulator)

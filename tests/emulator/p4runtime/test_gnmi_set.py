@@ -17,7 +17,6 @@ from emulator.interfaces import InterfaceError
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
-from tests.docs.pages import ROOT
 from tests.emulator.p4runtime.clients import run, serving
 from tests.emulator.p4runtime.fake_switch import FakeSwitch
 from tests.integration.fabrics import ServedFabric, served_dumbbell
@@ -177,13 +176,13 @@ def test_a_set_waits_for_whoever_has_the_fabric() -> None:
     in_a_dumbbell(test)
 
 
-def test_the_example_of_the_docs_sets_a_port() -> None:
+def test_the_command_sets_a_port() -> None:
     async def test(served: ServedFabric, _: GNMIClient) -> None:
         for state, expected in (("down", {1, 2}), ("up", {1, 2, BETWEEN})):
-            example = await asyncio.create_subprocess_exec(
-                *(sys.executable, ROOT / "docs/examples/set_port.py", "t0", str(BETWEEN), state, served.address)
+            command = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "trainyard", "port", served.address, "t0", str(BETWEEN), state)
             )
-            assert await example.wait() == 0
+            assert await command.wait() == 0
             assert up_ports(served, "t0") == expected
 
     in_a_dumbbell(test)

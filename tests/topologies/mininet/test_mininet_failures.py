@@ -13,12 +13,12 @@ from tests.mininet_cli import CUSTOM, TOPOLOGY, mininet, private, require_minine
 from tests.patience import PATIENCE_S
 
 
-def _mn(*options: str, before: str = "", **environment: str) -> str:
+def _mn(*options: str, before: str = "", after: str = "", **environment: str) -> str:
     """What ``mn`` prints, with an empty command line, in private namespaces; and what processes are left after it."""
     require_mininet()
     # Processes end as soon as the kernel comes to them; a test that waits in vain is at fault.
     started = 'ps -eo stat=,args= | grep -v "^Z" | grep -q -e "[m]ininet:" -e "[-]m trainyard"'
-    after = f"while {started}; do sleep 0.1; done; echo nothing is left"
+    after += f"while {started}; do sleep 0.1; done; echo nothing is left"
     ended = subprocess.run(
         private("sh", "-c", f'{before} "$@"; {after}', "sh", "mn", "--custom", CUSTOM, *options),
         cwd=ROOT,
@@ -54,6 +54,15 @@ def test_it_says_what_is_wrong(options: tuple[str, ...], environment: dict[str, 
     printed = _mn(*options, **environment)
     assert message in printed
     assert printed.endswith("nothing is left\n")
+
+
+def test_an_error_leaves_processes_and_files_of_others_alone() -> None:
+    # What Mininet's own cleaning up would end and delete: it kills whatever is called ``controller``.
+    decoys = "cp /bin/sleep /tmp/controller; /tmp/controller 600 & touch /tmp/others.log;"
+    seen = "pgrep -x controller >/dev/null && ls /tmp/others.log;"
+    printed = _mn("--topo", "trainyard,none.yaml", before=decoys, after=seen)
+    assert "Caught exception. Cleaning up" in printed
+    assert printed.endswith("/tmp/others.log\nnothing is left\n")
 
 
 def test_a_taken_port_is_named() -> None:

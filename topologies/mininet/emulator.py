@@ -1,0 +1,68 @@
+"""The emulator, which runs all switches of a network of Mininet in one process."""
+
+from mininet.log import error
+
+from topologies.mininet.nodes import OwnedNode
+from topologies.mininet.programs import Program, alone, tell
+
+
+class Emulator:
+    """The process that runs all switches of a fabric, and the network namespace with their ends of hosts' cables.
+
+    Args:
+        file: The file of the topology; None where ``start`` is not called, because something else passes frames.
+
+    Attributes:
+        first: The switch whose network namespace it is.
+        addresses: The P4Runtime address of every switch, once they run.
+    """
+
+    def __init__(self, file: str | None = None) -> None:
+        self.file = file
+        self.first: OwnedNode | None = None
+        self.addresses: dict[str, str] = {}
+        self._program: Program | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The file of the network namespace."""
+        assert self.first is not None
+        return f"/proc/{self.first.pid}/ns/net"
+
+    def start(self, num_switches: int, wires: dict[str, str]) -> None:
+        """Run the switches until ``stop``; return when they answer.
+
+        Args:
+            num_switches: How many there are.
+            wires: By NIC, as ``h0.0``, the interface at the switch's end of its cable.
+
+        Raises:
+            NetworkError: The emulator refuses; the text has its complaint.
+        """
+        assert self.file is not None
+        options = [option for nic, interface in wires.items() for option in ("--wire", f"{nic}={interface}")]
+        self._program = program = Program(
+            alone(),
+            *("emulator", "--topology", self.file, "--netns", self.namespace),
+            *("--listen", "127.0.0.1:0", "--port-per-switch", *options),
+        )
+        program.next_line()  # the heading
+        for _ in range(num_switches):
+            _, name, address = program.next_line().split()
+            self.addresses[name] = address
+
+    @property
+    def runs(self) -> bool:
+        """Whether the switches forward."""
+        return self._program is not None and self._program.runs
+
+    def set_port(self, switch: str, port: int, state: str) -> None:
+        """Enable a port, for the state ``up``, or disable it. Raises NetworkError where the switch refuses."""
+        tell("port", self.addresses[switch], switch, str(port), state)
+
+    def stop(self) -> None:
+        """End the process, and say so if it has ended before."""
+        if self._program is not None:
+            program, self._program = self._program, None
+            if complaint := program.stop():
+                error(f"*** {complaint}\n")
