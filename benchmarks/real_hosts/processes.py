@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-_USER_FIELD, _SYSTEM_FIELD = 11, 12
+_STATE_FIELD, _USER_FIELD, _SYSTEM_FIELD, _START_FIELD = 0, 11, 12, 19
 """Of ``/proc/PID/stat``, counted from the field after the command's name."""
 
 
@@ -31,9 +31,19 @@ def processor_s(pid: int) -> float:
     """Return the processor time that a process and its descendants have taken so far."""
     ticks = 0
     for each in descendants(pid):
-        try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        ticks += int(fields[_USER_FIELD]) + int(fields[_SYSTEM_FIELD])
+        if fields := _fields(each):
+            ticks += int(fields[_USER_FIELD]) + int(fields[_SYSTEM_FIELD])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def start_of(pid: int) -> int | None:
+    """Return when a process was started, in ticks since the machine was; None where it has ended."""
+    fields = _fields(pid)
+    return int(fields[_START_FIELD]) if fields and fields[_STATE_FIELD] not in "ZX" else None
+
+
+def _fields(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
