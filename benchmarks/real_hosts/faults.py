@@ -134,8 +134,7 @@ class FaultyRun:
         else:
 
             def is_replaced() -> bool:
-                now = self._processes.of(part)
-                return any(command == before[victim] and pid not in before for pid, command in now.items())
+                return any(pid not in before for pid in self._processes.of(part))
 
             problems = await self._until(is_replaced, f"no other {part} is started")
             problems += await self._until(lambda: _MESSAGES[part] in self._said[said:], f"no message says {part}")
