@@ -29,19 +29,17 @@ def job_figures(*, is_real_time: bool) -> Figures:
     expected, measured = _times(emulated), [_times(run) for run in runs]
     found = {key: _median([times[key] for times in measured]) for key in expected}
     errors = {key: _error(found[key], expected[key]) for key in expected}
-    is_starved = {key: key == (PLANNED, starved) for key in expected}
     return {
         "clos_gain_points": round(statistics.median(gains), 1),
-        "iteration_time_error": max(error for key, error in errors.items() if not is_starved[key]),
+        "iteration_time_error": max(error for key, error in errors.items() if key != (PLANNED, starved)),
         "starved_iteration_time_error": errors[PLANNED, starved],
         "clos_gain_points_runs": [round(gain, 1) for gain in gains],
         "clos_gain_points_on_emulator": round(
             100 * (emulated[PLANNED]["gpu_utilisation"] - emulated[HASHED]["gpu_utilisation"]), 1
         ),
-        "iteration_times_s": {
-            f"{job} under {policy}": [times[policy, job] for times in (expected, *measured)]
-            for policy, job in expected
-        },
+        "iteration_time_errors": {f"{job} under {policy}": error for (policy, job), error in errors.items()},
+        "iteration_times_s_on_emulator": _by_name(expected),
+        "iteration_times_s_runs": [_by_name(times) for times in measured],
     }
 
 
@@ -58,6 +56,10 @@ def _run(*options: str) -> Mapping[str, Any]:
 
 def _times(run: Mapping[str, Any]) -> Times:
     return {(policy, job["name"]): job["iteration_time_s"] for policy, result in run.items() for job in result["jobs"]}
+
+
+def _by_name(times: Times) -> dict[str, float | None]:
+    return {f"{job} under {policy}": time_s and round(time_s, 4) for (policy, job), time_s in times.items()}
 
 
 def _median(times_s: list[float | None]) -> float | None:
