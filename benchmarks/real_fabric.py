@@ -4,12 +4,11 @@ Hosts are network namespaces, the emulator has real-time priority where that is 
 base routing. It takes a quarter of an hour, as root on an otherwise idle machine. Medians of three:
 
 - ``packets_per_s``: full frames (MTU 1500) that reach the other host through two switches, of 400,000 offered;
-  ``cores_at_packets``: the processor time that the emulator takes for a second of them;
-  ``bmv2_packets_per_s``: null, BMv2 is not measured here.
+  ``cores_at_packets``: the cores that the emulator takes meanwhile; ``packets_offered_per_s``: what was really sent.
 - ``tcp_mbps``: what one connection brings over links of 200 Mbit/s; ``tcp_mbps_eight_min``: the least of eight, where
   eight hosts send and receive at once; ``cores_at_eight``: what the emulator takes meanwhile.
-- ``rtt_idle_median_s``: the round trip of a ping through two idle switches; ``rtt_cs7_loaded_p95_s``: of one in CS7 on a
-  link whose queue for CS0 two hosts keep full.
+- ``rtt_idle_median_s``: the round trip of a ping through two idle switches; ``rtt_cs7_loaded_p95_s``: of one in CS7,
+  the 95th percentile, on a link whose queue for CS0 two hosts keep full.
 - ``high_share``, ``low_share``: what a connection in CS5 and one in CS0 bring where they share a link, over what the
   first brings alone.
 - ``clos_gain_points``: GPU utilisation of three stand-in jobs under ``crux`` less that under ``ecmp``
@@ -18,8 +17,8 @@ base routing. It takes a quarter of an hour, as root on an otherwise idle machin
   lowest level under ``crux``.
 - ``virtual_time_slowdown``: by how much packet-hops a second of processor time are fewer than in the checkout
   ``--before``, in turns.
-- ``fault_rounds``, ``fault_rounds_failed``: kills of random processes of a run at random moments, and after how many the
-  rest did not go on, or something was left behind.
+- ``fault_rounds``, ``fault_rounds_failed``: kills of random processes of a run at random moments, and after how many
+  the rest did not go on, or something was left behind.
 """
 
 import argparse
@@ -93,7 +92,7 @@ def parts_of(options: argparse.Namespace) -> Mapping[str, Callable[[], Figures]]
 
 
 def budget_rows(figures: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return a row for each budget whose figure was asked for: the value, what was wanted, and whether it is reached."""
+    """Return a row for each budget whose figure is there: the value, what is wanted, and whether it is reached."""
     rows = []
     for budget in BUDGETS:
         if budget.figure in figures:
@@ -110,7 +109,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--only", metavar="PART", help="packets, tcp, levels, jobs, virtual-time or faults")
-    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="to compare virtual time with; it needs a .venv")
+    parser.add_argument(
+        "--before", type=Path, metavar="CHECKOUT", help="to compare virtual time with; it needs a .venv"
+    )
     parser.add_argument("--fault-rounds", type=int, default=FAULT_ROUNDS, help=f"kills (default: {FAULT_ROUNDS})")
     parser.add_argument("--without-real-time", action="store_true", help="do not ask for real-time priority")
     options = parser.parse_args()

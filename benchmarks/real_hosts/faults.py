@@ -173,9 +173,7 @@ class FaultyRun:
         await self._reading
         if self._process.returncode:
             return (f"the run has ended with status {self._process.returncode}: {self._said.strip()[-300:]}",)
-        failures: Mapping[str, str | None] = {
-            job["name"]: job["failure"] for job in json.loads(self._printed)["jobs"]
-        }
+        failures: Mapping[str, str | None] = {job["name"]: job["failure"] for job in json.loads(self._printed)["jobs"]}
         silent = [name for name, failure in failures.items() if "the rank at " not in (failure or "")]
         return (*(f"the result does not say that {name} has failed" for name in silent), *await self._nothing_is_left())
 

@@ -29,7 +29,7 @@ class ControllerProcess:
     ``address``, the same after a restart, and logs to ``log``, or else to a file that is gone with it. Entering and
     ``restart`` raise ControllerProcessError where it does not start.
 
-    ``started_by`` turns its command line into the one that starts it, such as ``Laboratory.outside``, with which it ends
+    ``started_by`` turns its command line into the one that starts it, such as ``Laboratory.outside``, by which it ends
     with this process. Files that it needs to start are in ``folder``, None: where the machine has temporary ones.
     """
 

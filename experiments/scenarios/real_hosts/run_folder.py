@@ -1,7 +1,7 @@
 """The folder of a run on real hosts, for sockets and tokens, which is gone with the run, however the run ended.
 
-As a program, ``python run_folder.py PID FOLDER``, it waits for the end of a process and removes the folder. It is run by
-its path, and needs Python alone.
+As a program, ``python run_folder.py PID FOLDER``, it waits for the end of a process and removes the folder. It is run
+by its path, and needs Python alone.
 """
 
 import contextlib
