@@ -23,7 +23,6 @@ base routing. It takes a quarter of an hour, as root on an otherwise idle machin
 
 import argparse
 import asyncio
-import operator
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ class Budget:
 
     def is_reached_by(self, value: float) -> bool:
         """Return whether a value keeps the budget."""
-        return (operator.ge if self.is_least else operator.le)(value, self.limit)
+        return value >= self.limit if self.is_least else value <= self.limit
 
 
 BUDGETS = (

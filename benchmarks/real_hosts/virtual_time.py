@@ -37,4 +37,5 @@ def virtual_time_figures(before: Path | None) -> Figures:
 
 def _packet_hops_per_s(checkout: Path, python: str) -> float:
     done = subprocess.run([python, "-c", _SCRIPT], cwd=checkout, capture_output=True, text=True, check=True)
-    return statistics.median(json.loads(done.stdout))
+    speeds: list[float] = json.loads(done.stdout)
+    return statistics.median(speeds)
