@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,13 +28,26 @@ class ControllerProcess:
     It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
     ``address``, the same after a restart, and logs to ``log``, or else to a file that is gone with it. Entering and
     ``restart`` raise ControllerProcessError where it does not start.
+
+    ``started_by`` turns its command line into the one that starts it, such as ``Laboratory.outside``, by which it ends
+    with this process. Files that it needs to start are in ``folder``, None: where the machine has temporary ones.
     """
 
-    def __init__(self, config: ControllerConfig, *, is_driven: bool = False, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: ControllerConfig,
+        *,
+        is_driven: bool = False,
+        log: Path | None = None,
+        started_by: Callable[..., Sequence[str]] | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self.address = config.listen
         self._config = config
         self._is_driven = is_driven
         self._log = log
+        self._started_by = started_by
+        self._folder = folder
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
@@ -67,14 +81,17 @@ class ControllerProcess:
         await self._start(self._config.model_copy(update={"listen": self.address}), start_s)
 
     async def _start(self, config: ControllerConfig, start_s: float) -> None:
-        with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
+        with tempfile.TemporaryDirectory(prefix="trainyard-", dir=self._folder) as folder:
             path = Path(folder) / "controller.yaml"
             path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
             program = ("experiments.scenarios.driven", "--start-s", repr(start_s)) if self._is_driven else _PRODUCTION
+            # -P: the working directory, which may be anybody's, hides no module of the controller.
+            command: Sequence[str] = (sys.executable, "-P", "-m", *program, "--config", str(path))
+            if self._started_by is not None:
+                command = self._started_by(*command)
             with (self._log or Path(folder) / "errors").open("w+b") as errors:
                 self._process = await asyncio.create_subprocess_exec(
-                    # -P: the working directory, which may be anybody's, hides no module of the controller.
-                    *(sys.executable, "-P", "-m", *program, "--config", str(path)),
+                    *command,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=errors,

@@ -1,9 +1,7 @@
 """Runs a scenario on real hosts: real programs and connections, a real controller, and the emulator's switches."""
 
 import asyncio
-import tempfile
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 
 import grpc
 
@@ -21,6 +19,7 @@ from experiments.scenarios.real_hosts.ranks import Ranks
 from experiments.scenarios.real_hosts.real_flows import connections_of, real_flows
 from experiments.scenarios.real_hosts.real_network import RealNetwork
 from experiments.scenarios.real_hosts.real_session import RealSession
+from experiments.scenarios.real_hosts.run_folder import run_folder
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
@@ -79,11 +78,13 @@ async def run_on_real_hosts(
     connections = connections_of(flows)
     network = RealNetwork(played, flows, scale)
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-")))
+        folder = stack.enter_context(run_folder())
         emulator = EmulatorProcess(fabric, laboratory, is_real_time=is_real_time)
         network.emulator = await stack.enter_async_context(emulator)
         config = _config(scenario, policy, emulator.address, f"unix:{folder / 'controller.sock'}", scale)
-        process = await stack.enter_async_context(ControllerProcess(config))
+        process = await stack.enter_async_context(
+            ControllerProcess(config, started_by=laboratory.outside, folder=folder)
+        )
         network.ranks = ranks = await stack.enter_async_context(
             Ranks(
                 *(laboratory, flows, {job.name: job.hosts for job in played}, folder),
