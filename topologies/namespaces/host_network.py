@@ -6,7 +6,8 @@ All that must be right before TCP works well through emulated switches is here:
 - Switches see frames as they are: the interface may neither leave checksums to hardware nor join packets.
 - Nothing but the host's programs may speak: IPv6 is off.
 - A flow that a more urgent one has starved must come back at once: a short retransmission timeout, no slow start after
-  a pause, and Cubic, which fills long queues where BBR gives up.
+  a pause, and Cubic, which fills long queues where BBR gives up. In an outage it tries again every other second, and
+  gives up after eight minutes.
 - A host waits for its own link: HTB holds it to the link's rate, with a queue for each level, the most urgent first.
 
 Mininet's hosts run this file by itself, so that it needs nothing but Python and iproute2.
@@ -39,6 +40,8 @@ _OFFLOADS = {
 }
 # A new namespace forwards where the machine does: a host would send back what switches bring it by mistake.
 _IPV4_SETTINGS = {"ip_forward": "0", "tcp_slow_start_after_idle": "0", "tcp_no_metrics_save": "1"}
+_OUTAGE_SETTINGS = {"tcp_rto_max_ms": "2000", "tcp_retries2": "255"}
+"""Tries follow each other so fast since Linux 6.15 only; before, they come ever more rarely, up to two minutes."""
 _QUEUE_PACKETS = 200
 _LEAST_BPS = 100_000
 _SHARE_OF_RATE = 0.99
@@ -88,6 +91,9 @@ def configure(nics: list[HostNic]) -> None:
     disable_ipv6()
     for name, value in _IPV4_SETTINGS.items():
         write_setting(Path("/proc/sys/net/ipv4", name), value)
+    for name, value in _OUTAGE_SETTINGS.items():
+        if (setting := Path("/proc/sys/net/ipv4", name)).exists():
+            write_setting(setting, value)
     run("ip", "link", "set", "lo", "up")
     for nic in nics:
         set_offloads_off(nic.interface)

@@ -22,6 +22,7 @@ _STARTS_WITHIN_S = 300.0
 """The first start compiles the P4 program."""
 _STOPS_WITHIN_S = 10.0
 _DEADLINE_S = 10.0
+_STARTS_AGAIN_AFTER_S = 1.0
 _MOST_STARTS = 100
 
 
@@ -123,13 +124,14 @@ class EmulatorProcess:
             assert self._process is not None
             status = await self._process.wait()
             _LOG.warning("the emulator has ended (status %s): it is started again with empty switches", status)
+            self.restarts += 1
             try:
                 await self._start()
                 await self._set_links(dict.fromkeys(self._wanted_down, False))
-            except (EmulatorProcessError, TimeoutError, grpc.RpcError) as error:
-                _LOG.error("the emulator cannot be started again: %s", error)
-                return
-            self.restarts += 1
+            except (EmulatorProcessError, TimeoutError, grpc.RpcError) as error:  # it may have ended while it started
+                _LOG.warning("the emulator has not been started again: %s", error)
+                await self._stop()
+                await asyncio.sleep(_STARTS_AGAIN_AFTER_S)
 
     async def _stop(self) -> None:
         process = self._process

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from experiments.scenarios.controller_process import ControllerProcess
+from experiments.scenarios.controller_process import ControllerProcess, ControllerProcessError
 from experiments.scenarios.interfaces import ControllerAnswer
 from experiments.scenarios.job_agent import JobAgent
 from experiments.scenarios.real_hosts.real_network import RealNetwork
@@ -136,9 +136,12 @@ class RealSession:
             status = await self._process.wait()
             if self.is_open:
                 _LOG.warning("the controller has ended (status %s): it is started again", status)
-                await self._process.restart()
-            else:
-                await asyncio.sleep(_RESTARTS_AFTER_S)
+                try:
+                    await self._process.restart()
+                    continue
+                except (ControllerProcessError, TimeoutError) as error:  # it may have been ended while it started
+                    _LOG.warning("%s", error)
+            await asyncio.sleep(_RESTARTS_AFTER_S)
 
 
 async def _logged(what: str, work: Coroutine[Any, Any, None]) -> None:
