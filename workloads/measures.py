@@ -33,14 +33,19 @@ class Window:
 def run_window(scenario: Scenario, replays: Sequence[JobHistory]) -> Window:
     """Return the scenario's ``measure``, or the time from the first arrival to the first departure.
 
-    Raises ValueError if there is no ``measure`` and no job has departed.
+    A job that has failed departs too early to count; where all have failed, the last departure ends the window.
+
+    Raises:
+        ValueError: There is no ``measure`` and no job has departed.
     """
     if scenario.measure is not None:
         return Window(scenario.measure.from_s, scenario.measure.to_s)
-    departures = [replay.departed_s for replay in replays if replay.departed_s is not None]
-    if not departures:
+    departed = [(replay.departed_s, replay.failure) for replay in replays if replay.departed_s is not None]
+    if not departed:
         raise ValueError("no job has departed, so that the measurement window has no end")
-    return Window(min(replay.job.specification.arrival_s for replay in replays), min(departures))
+    in_time = [departed_s for departed_s, failure in departed if failure is None]
+    to_s = min(in_time) if in_time else max(departed_s for departed_s, _ in departed)
+    return Window(min(replay.job.specification.arrival_s for replay in replays), to_s)
 
 
 def job_windows(scenario: Scenario, replays: Sequence[JobHistory], ideal_s: Mapping[str, float]) -> dict[str, Window]:

@@ -80,7 +80,10 @@ class Iteration:
 
 
 class JobHistory:
-    """What a job has done so far, by whoever runs it; ``departed_s`` is None until it has departed."""
+    """What a job has done so far, by whoever runs it; ``departed_s`` is None until it has departed.
+
+    ``failure`` says why it has departed before its time, None where it has not.
+    """
 
     def __init__(self, job: TrainingJob) -> None:
         self.job = job
@@ -88,6 +91,7 @@ class JobHistory:
         self.communicating: list[CommunicationInterval] = []
         self.iterations: list[Iteration] = []
         self.departed_s: float | None = None
+        self.failure: str | None = None
 
     @property
     def departed(self) -> bool:

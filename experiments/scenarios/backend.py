@@ -135,7 +135,7 @@ def _run_on_real_hosts(
             )
     except (ControllerError, ControllerProcessError, EmulatorProcessError, NetworkError, RanksError) as error:
         raise RunError(str(error)) from error
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, ValueError) as error:  # a file that is not there, or a window in which no job holds a GPU
         raise RunError(str(error)) from error
 
 

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -68,7 +69,8 @@ class ControllerProcess:
     async def kill(self) -> None:
         """Kill the process with SIGKILL, as a crash would."""
         assert self._process is not None
-        self._process.kill()
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            self._process.kill()
         await self._process.wait()
 
     async def wait(self) -> int:

@@ -102,9 +102,9 @@ class JobAgent:
 
     async def deregister(self) -> None:
         """Withdraw the job; return when the controller has ended its directives."""
-        assert self._subscription is not None
         self._client.deregister(self.job.name)
-        await self._subscription
+        if self._subscription is not None:
+            await self._subscription
 
     async def _follow(self) -> None:
         async for directives in self._client.directives(self.job.name):

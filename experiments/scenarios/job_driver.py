@@ -88,13 +88,15 @@ class JobDriver:
     def handle(self, event: JobEvent) -> None:
         """Let a job act on an event whose time has come; one that has failed does not."""
         job = self._jobs[event.job]
+        if job.departed:
+            return
         if isinstance(event, Arrival):
             self._arrived_ps[event.job] = self._network.now_ps
             self._schedule_update()
         if isinstance(job, ProgramHistory):
             assert self._programs is not None
             self._programs.start(event.job)
-        elif not job.departed:
+        else:
             self._act(event.job, self._actions(job, event))
 
     def take(self, events: Iterable[NetworkEvent]) -> None:
@@ -128,7 +130,7 @@ class JobDriver:
     def _end(self, job: JobReplay | ProgramHistory, failure: str | None) -> None:
         """End a job whose programs are done, or have failed."""
         if failure is not None:
-            self.record.failures[job.job.name] = failure
+            job.failure = failure
             _LOG.warning("job %s has failed: %s", job.job.name, failure)
         if isinstance(job, JobReplay):
             job.withdraw(self.now_s)

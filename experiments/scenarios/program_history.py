@@ -12,7 +12,9 @@ class ProgramHistory(JobHistory):
 
     def iteration_ended(self, end_s: float, took_s: float) -> None:
         """Record an iteration."""
-        start_s = max(end_s - took_s, self.iterations[-1].end_s if self.iterations else 0.0)
+        start_s = max(
+            end_s - took_s, self.iterations[-1].end_s if self.iterations else self.job.specification.arrival_s
+        )
         number = len(self.iterations)
         computed_s = sum(task.duration_s for task in self.job.graph.tasks if isinstance(task, Computation))
         computed_until_s = min(end_s, start_s + computed_s)

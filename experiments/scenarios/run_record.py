@@ -86,14 +86,13 @@ class RunRecord:
     """What a run records as it goes.
 
     ``tardiness`` has the finish time and the tardiness of every instance, in seconds, by job and flow group; ``plans``
-    has the time at which each Plan came into force; ``failures`` says why jobs have ended before their time.
+    has the time at which each Plan came into force.
     """
 
     replays: list[JobHistory]
     loads: list[LoadSample] = field(default_factory=list)
     tardiness: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
     plans: list[tuple[float, PlanSummary]] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
     ended_s: float = 0.0
 
     def plans_until(self, time_s: float) -> list[PlanSummary]:
@@ -160,7 +159,6 @@ def result_of(
                 windows[replay.job.name],
                 isolated[replay.job.name],
                 job_decisions.get(replay.job.name),
-                record.failures.get(replay.job.name),
             )
             for replay in record.replays
         ),
@@ -169,7 +167,7 @@ def result_of(
             for replay in record.replays
             for group in replay.job.graph.flow_groups
         ),
-        flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items()),
+        flows=tuple(FlowResult(key.job, path, size_bytes[key]) for key, path in paths.items() if key in size_bytes),
         loads=tuple(record.loads),
         plans=tuple(
             AppliedPlan(since_s, plan.num_rules, {job.name: job for job in plan.jobs}, plan.flow_group_levels)
@@ -187,9 +185,7 @@ def _steps(window: Window, step_s: float) -> list[Window]:
     return stretches(window, (window.from_s + window.length_s * step / num_steps for step in range(1, num_steps)))
 
 
-def _job(
-    replay: JobHistory, window: Window, isolated: IsolatedRun, decision: JobPlan | None, failure: str | None
-) -> JobResult:
+def _job(replay: JobHistory, window: Window, isolated: IsolatedRun, decision: JobPlan | None) -> JobResult:
     departed_s, arrival_s = replay.departed_s, replay.job.specification.arrival_s
     return JobResult(
         name=replay.job.name,
@@ -198,7 +194,7 @@ def _job(
         iteration_time_s=mean_iteration_time_s(replay, window),
         ideal_iteration_time_s=isolated.iteration_time_s,
         speed=speed(replay, window, isolated.iteration_time_s),
-        jct_s=None if departed_s is None or failure is not None else departed_s - arrival_s,
+        jct_s=None if departed_s is None or replay.failure is not None else departed_s - arrival_s,
         intensity=decision.intensity if decision else None,
         correction_factor=decision.correction_factor if decision else None,
         priority=decision.priority if decision else None,
@@ -207,7 +203,7 @@ def _job(
         iterations=tuple(replay.iterations),
         computing=tuple(replay.computing),
         communicating=tuple(replay.communicating),
-        failure=failure,
+        failure=replay.failure,
     )
 
 

@@ -101,12 +101,12 @@ def test_a_program_of_ones_own_runs_beside_a_stand_in_job() -> None:
 def test_a_program_that_fails_is_named_and_others_go_on(tmp_path: Path) -> None:
     jobs = [dict(job) for job in _TWO_JOBS["jobs"]]  # type: ignore[attr-defined]
     jobs[0]["workload"] = jobs[0]["workload"] | {"type": "command", "command": ["sh", "-c", "echo no GPU; exit 3"]}
-    measure = {"from_s": 0, "to_s": 1}
-    result = _run(_written(tmp_path, _TWO_JOBS | {"jobs": jobs, "measure": measure}))
+    result = _run(_written(tmp_path, _TWO_JOBS | {"jobs": jobs}))
     failed, other = result["jobs"]
     assert "has ended with status 3: no GPU" in failed["failure"]
     assert (failed["jct_s"], other["failure"]) == (None, None)
     assert other["jct_s"] > 0
+    assert other["iteration_time_s"] is not None, "it is measured to its own end"
 
 
 def test_mininets_hosts_run_the_same_scenario(tmp_path: Path) -> None:

@@ -210,3 +210,26 @@ def test_utilisation_of_a_part_counts_what_is_allocated_and_computes_there(
     assert utilisation_in(Window(0.0, 4.0), replays, windows) == pytest.approx((2 + 1) / 4)
     assert utilisation_in(Window(4.0, 10.0), replays, windows) == pytest.approx((8 * 3 + 6) / (8 * 6 + 6))
     assert utilisation_in(Window(10.0, 12.0), replays, windows) is None
+
+
+def test_a_job_that_fails_does_not_end_the_window() -> None:
+    scenario, replays = departed_at(5.0, 9.0, 7.0)
+    replays[0].failure = "its program has ended with status 1"
+    assert run_window(scenario, replays) == Window(0.0, 7.0)
+
+
+def test_the_last_departure_ends_the_window_where_all_jobs_fail() -> None:
+    scenario, replays = departed_at(5.0, 9.0)
+    for replay in replays:
+        replay.failure = "killed"
+    assert run_window(scenario, replays) == Window(0.0, 9.0)
+
+
+def departed_at(*times_s: float) -> tuple[Scenario, list[JobReplay]]:
+    """Return jobs that have departed at these times, and their scenario."""
+    scenario = load_scenario(SHIPPED_SCENARIOS / "three-jobs.yaml")
+    jobs = training_jobs(scenario, scenario.topology.build())
+    replays = [JobReplay(job) for job, _ in zip(jobs, times_s, strict=False)]
+    for replay, time_s in zip(replays, times_s, strict=True):
+        replay.departed_s = time_s
+    return scenario, replays

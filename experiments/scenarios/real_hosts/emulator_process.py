@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -23,7 +23,8 @@ _STARTS_WITHIN_S = 300.0
 _STOPS_WITHIN_S = 10.0
 _DEADLINE_S = 10.0
 _STARTS_AGAIN_AFTER_S = 1.0
-_MOST_STARTS = 100
+_MOST_FAILURES = 3
+"""In a row."""
 
 
 class EmulatorProcessError(Exception):
@@ -40,9 +41,12 @@ class EmulatorProcess:
         fabric: The fabric, at rates that the machine carries.
         laboratory: The hosts.
         is_real_time: Whether to ask for real-time priority.
+        on_loss: Called with the reason where it cannot be started again.
     """
 
-    def __init__(self, fabric: Fabric, laboratory: Laboratory, *, is_real_time: bool) -> None:
+    def __init__(
+        self, fabric: Fabric, laboratory: Laboratory, *, is_real_time: bool, on_loss: Callable[[str], None]
+    ) -> None:
         self.address = "127.0.0.1:0"
         self.restarts = 0
         self._fabric = fabric
@@ -51,7 +55,11 @@ class EmulatorProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._on_loss = on_loss
+        self._links_down: frozenset[int] = frozenset()
         self._wanted_down: frozenset[int] = frozenset()
+        self._has_wish = asyncio.Event()
+        self._setting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         try:
@@ -60,34 +68,42 @@ class EmulatorProcess:
             await self._stop()
             raise
         self._watching = asyncio.create_task(self._watch())
+        self._setting = asyncio.create_task(self._set_links())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in (self._watching, self._setting):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         await self._stop()
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        assert self._process is not None
-        return self._process.pid
-
-    async def set_links_down(self, links: frozenset[int]) -> None:
-        """Take these links down, and bring all others up. Raises RpcError where the emulator does not answer."""
-        changes = {link: link not in links for link in links ^ self._wanted_down}
+    def want_links_down(self, links: frozenset[int]) -> None:
+        """Take these links down, and bring all others up, as soon as the emulator answers."""
         self._wanted_down = links
-        await self._set_links(changes)
+        self._has_wish.set()
 
-    async def _set_links(self, changes: Mapping[int, bool]) -> None:
-        async with grpc.aio.insecure_channel(self.address) as channel:
-            stub = gnmi_grpc.gNMIStub(channel)
-            for link, is_up in changes.items():
-                found = self._fabric.links[link]
-                if found.source in self._fabric.switch_index:
-                    await stub.Set(_set_enabled(found.source, found.source_port, is_up), timeout=_DEADLINE_S)
+    async def _set_links(self) -> None:
+        """Set links as they are wanted, whenever that changes."""
+        while True:
+            await self._has_wish.wait()
+            self._has_wish.clear()
+            wanted = self._wanted_down
+            try:
+                async with grpc.aio.insecure_channel(self.address) as channel:
+                    stub = gnmi_grpc.gNMIStub(channel)
+                    for link in wanted ^ self._links_down:
+                        found = self._fabric.links[link]
+                        if found.source in self._fabric.switch_index:
+                            request = _set_enabled(found.source, found.source_port, link not in wanted)
+                            await stub.Set(request, timeout=_DEADLINE_S)
+                self._links_down = wanted
+            except grpc.RpcError as error:
+                _LOG.warning("the emulator does not set links: %s", error)
+                await asyncio.sleep(_STARTS_AGAIN_AFTER_S)
+                self._has_wish.set()
 
     async def _start(self) -> None:
         plan = EmulatorPlan.of(
@@ -110,28 +126,38 @@ class EmulatorProcess:
         process.stdin.write(plan.to_json().encode() + b"\n")
         said: list[str] = []
         self._reading = asyncio.create_task(_log_lines(process.stderr, said))
-        async with asyncio.timeout(_STARTS_WITHIN_S):
-            for _ in range(1 + len(self._fabric.switches)):
-                if not (line := await process.stdout.readline()):
-                    await process.wait()
-                    await self._reading
-                    raise EmulatorProcessError(f"the emulator did not start: {' '.join(said)}")
+        try:
+            async with asyncio.timeout(_STARTS_WITHIN_S):
+                for _ in range(1 + len(self._fabric.switches)):
+                    if not (line := await process.stdout.readline()):
+                        await process.wait()
+                        await self._reading
+                        raise EmulatorProcessError(f"the emulator did not start: {' '.join(said)}")
+        except TimeoutError:
+            what = f"the emulator did not start within {_STARTS_WITHIN_S:g} s"
+            raise EmulatorProcessError(f"{what}: {' '.join(said)}") from None
         self.address = line.decode().split()[-1]
 
     async def _watch(self) -> None:
         """Start the emulator again wherever it ends by itself."""
-        while self.restarts < _MOST_STARTS:
+        failures = 0
+        while failures < _MOST_FAILURES:
             assert self._process is not None
             status = await self._process.wait()
             _LOG.warning("the emulator has ended (status %s): it is started again with empty switches", status)
             self.restarts += 1
             try:
                 await self._start()
-                await self._set_links(dict.fromkeys(self._wanted_down, False))
-            except (EmulatorProcessError, TimeoutError, grpc.RpcError) as error:  # it may have ended while it started
+                failures = 0
+                self._links_down = frozenset()
+                self._has_wish.set()
+            except (EmulatorProcessError, OSError) as error:  # it may have ended while it started
+                failures += 1
                 _LOG.warning("the emulator has not been started again: %s", error)
+                reason = str(error)
                 await self._stop()
                 await asyncio.sleep(_STARTS_AGAIN_AFTER_S)
+        self._on_loss(reason)
 
     async def _stop(self) -> None:
         process = self._process

@@ -41,6 +41,7 @@ class LinkCounters:
         self._seconds_per_byte = 8 / np.array([link.rate_bps for link in fabric.links])
         self._bytes = np.zeros((len(fabric.links), _LEVELS), dtype=np.int64)
         self._read_s = 0.0
+        self._counted_packets = 0
         self.packets = 0
         """Packets that switches have sent."""
 
@@ -54,8 +55,10 @@ class LinkCounters:
 
     async def sample(self, now_s: float) -> LoadSample:
         """Return the utilisation of every link by level since the last sample. Raises RpcError where that fails."""
-        found, self.packets = await self._read()
+        found, counted = await self._read()
         # A switch that has been started again counts from 0.
+        self.packets += counted - self._counted_packets if counted >= self._counted_packets else counted
+        self._counted_packets = counted
         sent = np.where(found >= self._bytes, found - self._bytes, found)
         utilisation = sent * self._seconds_per_byte[:, np.newaxis] / max(now_s - self._read_s, 1e-9)
         sample = LoadSample(self._read_s, now_s, tuple(tuple(row) for row in utilisation.tolist()))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -18,12 +18,12 @@ from workloads.workload import CommandWorkload
 
 _LOG = logging.getLogger(__name__)
 
-_REPORT = re.compile(rb"iteration (\d+) took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
+_REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
 """What rank 0 prints at the end of each iteration."""
 _MASTER_PORT = 29500
 _LAST_LINES = 5
 _ENDS_WITHIN_S = 10.0
-_LONGEST_LINE_BYTES = 1 << 20
+_LONGEST_LINE_BYTES = 1 << 16
 
 
 class CommandPrograms:
@@ -91,8 +91,8 @@ class CommandPrograms:
                             failures.add(failure)
                             break
             self._happened(JobEnd(job.name, min(failures, default=None)))
-        except OSError as error:
-            self._happened(JobEnd(job.name, str(error)))
+        except Exception as error:  # a run that is not told of a job's end has none itself
+            self._happened(JobEnd(job.name, str(error) or type(error).__name__))
         finally:
             await _end(processes)
 
@@ -121,7 +121,6 @@ class CommandPrograms:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env=os.environ | environment,
-            limit=_LONGEST_LINE_BYTES,
             start_new_session=True,
         )
 
@@ -129,12 +128,12 @@ class CommandPrograms:
         """Read what a program says until it has ended; return how it has failed, None where it has not."""
         assert process.stdout is not None
         last: list[str] = []
-        while line := await process.stdout.readline():
+        async for line in _lines(process.stdout):
             said = printable(line.decode(errors="replace").rstrip())
             last = [*last, said][-_LAST_LINES:]
             _LOG.info("%s at %s: %s", job.name, job.hosts[rank], said)
             if rank == 0 and (report := _REPORT.search(line)):
-                self._happened(IterationEnd(job.name, float(report[2])))
+                self._happened(IterationEnd(job.name, float(report[1])))
         status = await process.wait()
         if status == 0:
             return None
@@ -147,12 +146,34 @@ async def _end(processes: Sequence[asyncio.subprocess.Process]) -> None:
     for process in left:
         with suppress(ProcessLookupError):
             process.terminate()
-    for process in left:
-        try:
-            await asyncio.wait_for(process.wait(), _ENDS_WITHIN_S)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDS_WITHIN_S):
+                for process in left:
+                    await process.wait()
+    finally:
+        for process in left:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the lines of a program, which end with a line feed or, as progress bars do, a carriage return.
+
+    A line that is too long comes in parts.
+    """
+    held = b""
+    while octets := await stream.read(_LONGEST_LINE_BYTES):
+        *lines, held = re.split(rb"[\r\n]", held + octets)
+        if len(held) > _LONGEST_LINE_BYTES:
+            lines, held = [*lines, held], b""
+        for line in lines:
+            if line:
+                yield line
+    if held:
+        yield held
 
 
 def _filled(argument: str, values: dict[str, object]) -> str:

@@ -19,7 +19,9 @@ from topologies.namespaces.host_network import class_of_level
 _LOG = logging.getLogger(__name__)
 
 _CONNECTS_WITHIN_S = 120.0
+_OTHERS_SPEAK_WITHIN_S = 0.3
 _HTB_MAJOR = 1 << 16
+_LONGEST_LINE_BYTES = 1 << 24
 
 Host = tuple[str, str]
 """Names of a job and of one of its hosts."""
@@ -61,12 +63,14 @@ class Ranks:
         self._processes: dict[Host, asyncio.subprocess.Process] = {}
         self._controls: dict[Host, asyncio.StreamWriter] = {}
         self._watching: list[asyncio.Task[None]] = []
-        self._unopened = {flow.number for flow in flows if (flow.key[0], flow.source) in self._ranks}
-        self._is_ready = asyncio.Event()
+        self._unopened = {flow.number for flow in flows}
+        self._has_changed = asyncio.Event()
+        self._is_connected = False
+        self._ended: list[tuple[str, str, bool]] = []
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_unix_server(self._converse, self._socket)
+        self._server = await asyncio.start_unix_server(self._converse, self._socket, limit=_LONGEST_LINE_BYTES)
         try:
             for job, host in self._ranks:
                 program = (sys.executable, "-I", "-S", rank.__file__, str(self._socket), job, host)
@@ -97,6 +101,7 @@ class Ranks:
                 self._open()
                 while self._unopened:
                     await self._changed_or_failed()
+                self._is_connected = True
         except TimeoutError:
             silent = [f"{job} at {host}" for job, host in self._ranks if (job, host) not in self._controls]
             waiting = [str(flow.five_tuple) for flow in self._flows if flow.number in self._unopened]
@@ -143,12 +148,12 @@ class Ranks:
         try:
             who = json.loads(await reader.readline())
             self._controls[who["job"], who["host"]] = writer
-            self._is_ready.set()
+            self._has_changed.set()
             while line := await reader.readline():
                 said = json.loads(line)
                 if "opened" in said:
                     self._unopened.difference_update(said["opened"])
-                    self._is_ready.set()
+                    self._has_changed.set()
                 for number, at_ns in said.get("arrived", ()):
                     self._on_arrival(number, at_ns)
         except (ValueError, ConnectionError) as error:
@@ -159,17 +164,22 @@ class Ranks:
     async def _watch(self, job: str, host: str) -> None:
         _, complaint = await self._processes[job, host].communicate()
         status = self._processes[job, host].returncode
-        del self._controls[job, host]
-        reason = complaint.decode(errors="replace").strip() or f"exit status {status}"
-        self._on_failure(job, f"the rank at {host} has ended: {reason}")
-        self._is_ready.set()
+        self._controls.pop((job, host), None)
+        said = complaint.decode(errors="replace").strip()
+        self._ended.append((job, f"the rank at {host} has ended: {said or f'exit status {status}'}", not said))
+        self._has_changed.set()
+        if self._is_connected:
+            # The one that has died without a word is the cause, and others that miss it may say so first.
+            await asyncio.sleep(_OTHERS_SPEAK_WITHIN_S)
+            reasons = [(is_silent, reason) for name, reason, is_silent in self._ended if name == job]
+            self._on_failure(job, max(reasons)[1])
 
     async def _changed_or_failed(self) -> None:
-        self._is_ready.clear()
-        await self._is_ready.wait()
-        for (job, host), process in self._processes.items():
-            if process.returncode is not None:
-                raise RanksError(f"the rank of {job} at {host} has ended before all were connected")
+        if self._ended:
+            job, reason, _ = self._ended[0]
+            raise RanksError(f"job {job}: {reason}")
+        self._has_changed.clear()
+        await self._has_changed.wait()
 
     async def _end(self) -> None:
         for watching in self._watching:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from experiments.scenarios.connections import GroupKey
 from experiments.scenarios.event_queue import PS_PER_S
 from experiments.scenarios.outages import Outages
-from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
+from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess, EmulatorProcessError
 from experiments.scenarios.real_hosts.ranks import Ranks
 from experiments.scenarios.real_hosts.real_flows import RealFlow
 from experiments.scenarios.results import LoadSample
@@ -48,7 +48,7 @@ class RealNetwork:
         self._has_events = asyncio.Event()
         self._over: set[str] = set()
         self._sample: LoadSample | None = None
-        self._changing: asyncio.Task[None] | None = None
+        self._loss: str | None = None
 
     def begin(self) -> None:
         """Let time start."""
@@ -64,7 +64,11 @@ class RealNetwork:
         self.ranks.send({number: max(1, round(self._flows[number].size_bytes / self.scale)) for number in numbers})
 
     async def run(self, until_ps: int) -> list[NetworkEvent]:
-        """Wait until something arrives or ends, at most to ``until_ps``; return what has."""
+        """Wait until something arrives or ends, at most to ``until_ps``; return what has.
+
+        Raises:
+            EmulatorProcessError: The emulator has ended for good.
+        """
         left_s = (until_ps - self._clock_ps()) / PS_PER_S
         if not self._events and left_s > 0:
             with suppress(TimeoutError):
@@ -73,13 +77,15 @@ class RealNetwork:
         else:
             await asyncio.sleep(0)  # others' turn, although this run is late
         self._has_events.clear()
+        if self._loss is not None:
+            raise EmulatorProcessError(self._loss)
         events, self._events = self._events, []
         self.now_ps = self._clock_ps()
         return events
 
     def apply(self, outages: Outages) -> None:
         """Take these elements' links down, and bring all others up, soon."""
-        self._changing = asyncio.create_task(self.emulator.set_links_down(outages.links))
+        self.emulator.want_links_down(outages.links)
 
     def sample_loads(self) -> LoadSample | None:
         """Return the newest sample of the links' counters, once."""
@@ -115,6 +121,16 @@ class RealNetwork:
             self._over.add(event.job)
         self._events.append(event)
         self._has_events.set()
+
+    def lost(self, reason: str) -> None:
+        """The emulator has ended for good."""
+        self._loss = reason
+        self._has_events.set()
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether the run loop has not taken the newest sample yet."""
+        return self._sample is not None
 
     def sampled(self, sample: LoadSample) -> None:
         """Keep a sample of the links' counters."""

@@ -22,6 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 _LOOK_S = 0.02
 """So often the run loop asks whether there is a new Plan."""
+_READS_PLANS_EVERY_S = 1.0
 _RESTARTS_AFTER_S = 1.0
 
 
@@ -37,13 +38,14 @@ class RealSession:
         fabric: The fabric.
     """
 
+    is_open = True
+    """Jobs come and go without a controller: the host library tells it when there is one."""
     renewal_s = None
     """Agents renew their leases by themselves."""
 
     def __init__(
         self, process: ControllerProcess, agents: Mapping[str, JobAgent], network: RealNetwork, fabric: Fabric
     ) -> None:
-        self.is_open = True
         self._process = process
         self._agents = agents
         self._network = network
@@ -51,23 +53,26 @@ class RealSession:
         self._connection = Connection(process.address, credentials=Credentials())
         self._following: dict[str, asyncio.Task[None]] = {}
         self._leaving: set[asyncio.Task[None]] = set()
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._directives: dict[str, Directives] = {}
         self._summary: PlanSummary | None = None
+        self._plan_in_force = (0, 0)
         self._number_of_plans = 0
+        self._has_news = asyncio.Event()
+        self._is_wanted = asyncio.Event()
+        self._is_wanted.set()
+        self._restarts = 0
 
     async def __aenter__(self) -> Self:
-        self._watching = asyncio.create_task(self._watch())
+        self._watching = [asyncio.create_task(self._watch()), asyncio.create_task(self._read_plans())]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-        for following in self._following.values():
-            following.cancel()
-        await asyncio.gather(*self._following.values(), *self._leaving, return_exceptions=True)
+        for task in (*self._watching, *self._following.values()):
+            task.cancel()
+        await asyncio.gather(*self._watching, *self._following.values(), *self._leaving, return_exceptions=True)
         await self._connection.close()
 
     async def move_clocks(self, _now_s: float) -> None:
@@ -100,13 +105,12 @@ class RealSession:
 
     async def crash(self) -> None:
         """Kill the controller."""
-        self.is_open = False
+        self._is_wanted.clear()
         await self._process.kill()
 
     async def restart(self, _now_s: float) -> None:
-        """Start a controller with an empty memory; the host library registers the jobs again by itself."""
-        await self._process.restart()
-        self.is_open = True
+        """Begin to start a controller with an empty memory; the host library registers the jobs again by itself."""
+        self._is_wanted.set()
 
     def _leave(self, name: str) -> None:
         self._following.pop(name).cancel()
@@ -126,22 +130,35 @@ class RealSession:
             known = await agent.directives_after(known)
             self._directives[name] = known
             self._network.follow(self._directives)
+            self._has_news.set()
+
+    async def _read_plans(self) -> None:
+        """Keep the summary of the Plan in force: jobs may have registered themselves."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_READS_PLANS_EVERY_S):
+                    await self._has_news.wait()
+            self._has_news.clear()
             with suppress(ControllerError):
-                self._summary = PlanSummary.from_controller(await self._connection.plan(), self._fabric)
-                self._number_of_plans += 1
+                plan = await self._connection.plan()
+                if plan.jobs and (self._restarts, plan.number) != self._plan_in_force:
+                    self._plan_in_force = self._restarts, plan.number
+                    self._summary = PlanSummary.from_controller(plan, self._fabric)
+                    self._number_of_plans += 1
 
     async def _watch(self) -> None:
         """Start the controller again where it ends by itself."""
         while True:
             status = await self._process.wait()
-            if self.is_open:
+            if self._is_wanted.is_set():
                 _LOG.warning("the controller has ended (status %s): it is started again", status)
-                try:
-                    await self._process.restart()
-                    continue
-                except (ControllerProcessError, TimeoutError) as error:  # it may have been ended while it started
-                    _LOG.warning("%s", error)
-            await asyncio.sleep(_RESTARTS_AFTER_S)
+            await self._is_wanted.wait()
+            try:
+                await self._process.restart()
+                self._restarts += 1
+            except (ControllerProcessError, TimeoutError) as error:  # it may have been ended while it started
+                _LOG.warning("%s", error)
+                await asyncio.sleep(_RESTARTS_AFTER_S)
 
 
 async def _logged(what: str, work: Coroutine[Any, Any, None]) -> None:

@@ -1,7 +1,8 @@
 """Runs a scenario on real hosts: real programs and connections, a real controller, and the emulator's switches."""
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+import logging
+from contextlib import AsyncExitStack
 
 import grpc
 
@@ -30,11 +31,14 @@ from policies.policy import Policy
 from policies.registry import as_policy, source_of
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
+from topologies.namespaces.host_network import NetworkError
 from topologies.routing import Routing
 from workloads.isolated_run import run_isolated
 from workloads.jobs import training_jobs
 from workloads.scenario import ProfileSource, Scenario
 from workloads.workload import CommandWorkload
+
+_LOG = logging.getLogger(__name__)
 
 _SAMPLE_S = 0.25
 
@@ -79,7 +83,7 @@ async def run_on_real_hosts(
     network = RealNetwork(played, flows, scale)
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(run_folder())
-        emulator = EmulatorProcess(fabric, laboratory, is_real_time=is_real_time)
+        emulator = EmulatorProcess(fabric, laboratory, is_real_time=is_real_time, on_loss=network.lost)
         network.emulator = await stack.enter_async_context(emulator)
         config = _config(scenario, policy, emulator.address, f"unix:{folder / 'controller.sock'}", scale)
         process = await stack.enter_async_context(
@@ -115,8 +119,7 @@ async def run_on_real_hosts(
             record = await loop.run_to_end(on_progress)
         finally:
             sampling.cancel()
-            with suppress(asyncio.CancelledError):
-                await sampling
+            await asyncio.gather(sampling, return_exceptions=True)
     return result_of(
         *(scenario, policy.name, routing, record),
         backend=backend,
@@ -130,8 +133,14 @@ async def _sample(counters: LinkCounters, network: RealNetwork) -> None:
     """Sample the links' counters for as long as the run lasts."""
     while True:
         await asyncio.sleep(_SAMPLE_S)
-        with suppress(grpc.RpcError):  # an emulator that is being started again
+        if network.has_sample:
+            continue  # a sample lasts until the next is taken
+        try:
             network.sampled(await counters.sample(network.now_s))
+        except grpc.RpcError:
+            _LOG.info("the emulator does not answer: its counters are read later")
+        except (NetworkError, LookupError) as error:
+            _LOG.warning("the counters of links cannot be read: %s", error)
 
 
 def _config(scenario: Scenario, policy: Policy, address: str, listen: str, scale: float) -> ControllerConfig:

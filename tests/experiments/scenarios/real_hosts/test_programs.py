@@ -2,7 +2,10 @@
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from experiments.scenarios.real_hosts.programs import CommandPrograms
 from experiments.scenarios.transfers import IterationEnd, JobEnd, NetworkEvent
@@ -53,6 +56,31 @@ def test_programs_find_their_place_in_the_environment() -> None:
     assert isinstance(event, JobEnd)
     assert event.failure is not None
     assert event.failure.endswith(("0 2 h0 29500 job-0 unix:/c.sock", "1 2 h0 29500 job-0 unix:/c.sock"))
+
+
+def test_lines_without_end_and_progress_bars_are_read() -> None:
+    code = "print('x' * 3_000_000, end=''); print(end='\\riteration 0 took 1.5 s\\r'); print('y' * 3_000_000)"
+    assert _events(_command(code)) == [IterationEnd("job-0", 1.5), _ENDED]
+
+
+def test_a_program_that_ignores_its_end_is_killed_with_the_run(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "pathlib.Path(sys.argv[1], str(os.getpid())).touch(); print('iteration 0 took 1 s', flush=True);"
+        "time.sleep(10_000)"
+    )
+    routing, jobs = jobs_of({"workload": _command(code, str(tmp_path))})
+    events: list[NetworkEvent] = []
+
+    async def run() -> None:
+        async with CommandPrograms(jobs, Here(), routing.fabric, "unix:/c.sock", events.append) as programs:
+            programs.start("job-0")
+            await until(lambda: bool(events) and len(list(tmp_path.iterdir())) == 2)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.scenarios.real_hosts.programs._ENDS_WITHIN_S", 0.1)
+        asyncio.run(run())
+    assert not any(Path("/proc", file.name).exists() for file in tmp_path.iterdir())
 
 
 def test_a_job_lasts_no_longer_than_its_duration() -> None:

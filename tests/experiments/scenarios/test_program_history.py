@@ -1,0 +1,34 @@
+"""A program's reports become the history of its job."""
+
+import pytest
+
+from experiments.scenarios.program_history import ProgramHistory
+from tests.experiments.scenarios.real_hosts.jobs import jobs_of
+
+
+def test_an_iteration_computes_first_and_communicates_in_the_rest() -> None:
+    _, (job,) = jobs_of({"arrival_s": 2.0})
+    history = ProgramHistory(job)
+    history.iteration_ended(3.0, 0.8)
+    history.iteration_ended(4.0, 1.5)
+    spans = [(iteration.start_s, iteration.end_s) for iteration in history.iterations]
+    assert spans == [(pytest.approx(2.2), 3.0), (3.0, 4.0)], "an iteration begins after the one before"
+    assert [(one.start_s, one.end_s) for one in history.computing] == [
+        (pytest.approx(2.2), pytest.approx(2.7)),
+        (3.0, 3.5),
+    ]
+    assert [(one.start_s, one.end_s) for one in history.communicating] == [(pytest.approx(2.7), 3.0), (3.5, 4.0)]
+
+
+def test_the_first_iteration_begins_with_the_job() -> None:
+    _, (job,) = jobs_of({"arrival_s": 2.0})
+    history = ProgramHistory(job)
+    history.iteration_ended(3.0, 10.0)
+    assert history.iterations[0].start_s == 2.0
+
+
+def test_an_iteration_shorter_than_its_description_computes_all_the_time() -> None:
+    _, (job,) = jobs_of({})
+    history = ProgramHistory(job)
+    history.iteration_ended(1.0, 0.25)
+    assert (history.computing[0].start_s, history.computing[0].end_s) == (0.75, 1.0)
