@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import sys
 import tempfile
 import time
@@ -18,6 +19,8 @@ from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
 from topologies.namespaces.fabric_namespaces import DEFAULT_MTU_BYTES, FabricNamespaces
 from topologies.specification import Topology
+
+_LOG = logging.getLogger(__name__)
 
 
 class WiredHosts:
@@ -41,7 +44,9 @@ class WiredHosts:
         async with AsyncExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-"))
             stack.enter_context(self.namespaces)
-            emulator = EmulatorProcess(self.fabric, self.namespaces, is_real_time=self._is_real_time)
+            emulator = EmulatorProcess(
+                self.fabric, self.namespaces, is_real_time=self._is_real_time, on_loss=_LOG.error
+            )
             self._emulator = await stack.enter_async_context(emulator)
             switches = tuple(
                 SwitchAddress(name=name, address=emulator.address, device_id=1 + index)

@@ -80,6 +80,12 @@ class EmulatorProcess:
                 await asyncio.gather(task, return_exceptions=True)
         await self._stop()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self._process is not None
+        return self._process.pid
+
     def want_links_down(self, links: frozenset[int]) -> None:
         """Take these links down, and bring all others up, as soon as the emulator answers."""
         self._wanted_down = links
