@@ -188,6 +188,7 @@ _SERVE_SOURCE = '''
 from emulator.engine.wires import *
 
 SLEEP_NS, SHORTEST_SLEEP_NS, LONGEST_WAIT_NS = 100_000, 1_000, 1_000_000_000
+ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the process has left its processor
 STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
 
 
@@ -202,8 +203,8 @@ def arm_all(state):
 def serve(state, memory):
     """Pass frames as the machine's clock goes on, until Python wants the engine to stop.
 
-    Where it wants a pause, packets wait in the kernel meanwhile. Every round sleeps, so that a process with a real-time
-    priority leaves its processor to others.
+    Where it wants a pause, packets wait in the kernel meanwhile. Every round sleeps, and some for long enough, so that
+    a process with a real-time priority leaves its processor to others.
     """
     scalars, wires = state.scalars, state.wires
     while True:
@@ -225,7 +226,9 @@ def serve(state, memory):
             tell(state)
         received = receive_frames(state)
         wires[ROUNDS] += 1
-        if received == BATCH:
+        if wires[ROUNDS] % ROUNDS_A_NAP == 0:
+            sleep(state, NAP_NS)
+        elif received == BATCH:
             sleep(state, SHORTEST_SLEEP_NS)
         elif received > 0:
             sleep(state, SLEEP_NS)
