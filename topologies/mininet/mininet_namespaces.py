@@ -81,6 +81,10 @@ class MininetNamespaces:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
         return Path(self._network.switches[0].emulator.namespace)
 
+    def interface(self, host: str, nic: int) -> str:
+        """Return the name that a NIC's interface has in its host."""
+        return str(self._network.get(host).intfs[nic].name)
+
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with the thread that starts it."""
         return ["mnexec", "-a", str(self._network.get(host).pid), *with_descendants(), *arguments]

@@ -95,6 +95,10 @@ class FabricNamespaces:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
         return NAMESPACES / self.fabric_name
 
+    def interface(self, _host: str, nic: int) -> str:
+        """Return the name that a NIC's interface has in its host."""
+        return f"{_INTERFACES}{nic}"
+
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with this process."""
         assert self._hosts_file is not None

@@ -51,6 +51,7 @@ def test_names_of_hosts_resolve_and_others_fail_at_once(namespaces: FabricNamesp
 
 def test_hosts_see_their_own_interfaces_and_processes(namespaces: FabricNamespaces) -> None:
     assert _said(namespaces, "h0", "ls", "/sys/class/net").split() == ["eth0", "eth1", "lo"]
+    assert [namespaces.interface("h0", nic) for nic in (0, 1)] == ["eth0", "eth1"]
     assert _said(namespaces, "h0", "sh", "-c", "echo $$") == "2\n"
 
 
