@@ -155,7 +155,7 @@ def test_a_keeper_that_was_killed_is_missed() -> None:
         (keeper,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()[-1:]
         os.kill(int(keeper), 9)
         wait_until(lambda: Path(f"/proc/{keeper}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
-        with pytest.raises(NetworkError, match="the keeper of the namespaces has ended"):
+        with pytest.raises(NetworkError, match="the keeper of the interfaces has ended"):
             namespaces.frame_bytes()
     assert _are_gone(namespaces)
 
