@@ -11,6 +11,7 @@ from topologies.fabric import Fabric
 from topologies.mininet.loading import load_mininet
 from topologies.mininet.programs import alone, with_descendants
 from topologies.namespaces.fabric_namespaces import DEFAULT_MTU_BYTES
+from topologies.namespaces.frame_counts import frame_bytes
 from topologies.namespaces.host_network import NetworkError
 from topologies.namespaces.hosts_file import hosts_file
 
@@ -81,6 +82,10 @@ class MininetNamespaces:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
         return Path(self._network.switches[0].emulator.namespace)
 
+    def interface(self, host: str, nic: int) -> str:
+        """Return the name that a NIC's interface has in its host."""
+        return str(self._network.get(host).intfs[nic].name)
+
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with the thread that starts it."""
         return ["mnexec", "-a", str(self._network.get(host).pid), *with_descendants(), *arguments]
@@ -90,7 +95,9 @@ class MininetNamespaces:
         return [*alone(), *arguments]
 
     def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return the bytes that each NIC has sent and received so far, as interfaces count them."""
-        lines = self.fabric_file.parent.parent.joinpath("net/dev").read_text().splitlines()
-        counts = {name.strip(): row.split() for name, _, row in (line.partition(":") for line in lines)}
-        return {nic: (int(counts[name][0]), int(counts[name][8])) for nic, name in self.wires.items()}
+        """Return the bytes that each NIC has sent and received so far, as interfaces count them.
+
+        Raises:
+            NetworkError: An interface is gone, or the node of the switches has been ended by somebody else.
+        """
+        return frame_bytes(self.fabric_file.parent.parent / "net/dev", self.wires)

@@ -12,6 +12,7 @@ from typing import IO, Self
 
 from topologies.fabric import Fabric, Nic
 from topologies.namespaces import enter, keeper
+from topologies.namespaces.frame_counts import frame_bytes
 from topologies.namespaces.host_network import NetworkError
 from topologies.namespaces.host_nics import host_nics
 from topologies.namespaces.hosts_file import hosts_file
@@ -95,6 +96,10 @@ class FabricNamespaces:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
         return NAMESPACES / self.fabric_name
 
+    def interface(self, _host: str, nic: int) -> str:
+        """Return the name that a NIC's interface has in its host."""
+        return f"{_INTERFACES}{nic}"
+
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with this process."""
         assert self._hosts_file is not None
@@ -109,16 +114,11 @@ class FabricNamespaces:
         """Return the bytes that each NIC has sent and received so far, as interfaces count them.
 
         Raises:
-            NetworkError: The process that keeps the namespaces has been ended by somebody else.
+            NetworkError: An interface is gone, or somebody else has ended the process that keeps the namespaces.
         """
         assert self._keeper is not None
-        try:
-            # Of the namespace that the keeper is in.
-            lines = Path(f"/proc/{self._keeper.pid}/net/dev").read_text().splitlines()
-        except OSError as error:
-            raise NetworkError(f"the keeper of the namespaces has ended: {error.strerror}") from error
-        counts = {name.strip(): row.split() for name, _, row in (line.partition(":") for line in lines)}
-        return {nic: (int(counts[name][0]), int(counts[name][8])) for nic, name in self.wires.items()}
+        # Of the namespace that the keeper is in.
+        return frame_bytes(Path(f"/proc/{self._keeper.pid}/net/dev"), self.wires)
 
     def _entering(self, where: tuple[str, ...], arguments: tuple[str, ...]) -> list[str]:
         assert self._keeper is not None

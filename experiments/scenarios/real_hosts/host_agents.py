@@ -46,24 +46,35 @@ class HostAgents:
 
     async def _run(self, host: str) -> None:
         nics = [
-            f"--nic=eth{nic.index}@{self._fabric.links[nic.link].rate_bps / 1e9!r}" for nic in self._fabric.nics[host]
+            f"--nic={self._laboratory.interface(host, nic.index)}@{self._fabric.links[nic.link].rate_bps / 1e9!r}"
+            for nic in self._fabric.nics[host]
         ]
         token = self._folder / f"agent-{self._fabric.host_index[host]}.token"
         program = (sys.executable, "-P", "-m", "hostlib.agent", "--host", host, *nics)
         options = ("--controller", self._controller, "--owner-token-file", str(token))
         while True:
-            process = await asyncio.create_subprocess_exec(
-                *self._laboratory.command(host, *program, *options),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
             try:
-                _, complaint = await process.communicate()
-            finally:
-                with suppress(ProcessLookupError):
-                    process.kill()
-            said = complaint.decode(errors="replace").strip()
-            _LOG.warning("the agent of %s has ended (status %s): %s", host, process.returncode, said)
+                status, said = await _run_to_its_end(self._laboratory.command(host, *program, *options))
+            except OSError as error:
+                _LOG.warning("the agent of %s cannot be started: %s", host, error)
+            else:
+                _LOG.warning("the agent of %s has ended (status %s): %s", host, status, said)
             await asyncio.sleep(_STARTS_AGAIN_AFTER_S)
+
+
+async def _run_to_its_end(command: list[str]) -> tuple[int | None, str]:
+    """Run a command; return its status and what it complains of. It is gone when this is cancelled."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, complaint = await process.communicate()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    return process.returncode, complaint.decode(errors="replace").strip()

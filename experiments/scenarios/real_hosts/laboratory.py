@@ -16,6 +16,9 @@ class Laboratory(Protocol):
     def fabric_file(self) -> Path:
         """The file of the network namespace of these interfaces, for programs that are started by ``outside``."""
 
+    def interface(self, host: str, nic: int) -> str:
+        """Return the name that a NIC's interface has in its host."""
+
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with this process."""
 

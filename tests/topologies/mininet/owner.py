@@ -25,6 +25,7 @@ with MininetNamespaces(FABRIC) as namespaces:
         "is_up": interfaces.is_up("t0-eth1"),
         "mtu_bytes": interfaces.mtu_bytes("t0-eth1"),
         "has_sent": namespaces.frame_bytes()["h0", 0][0] > before["h0", 0][0],
+        "interface": namespaces.interface("h0", 0),
         "wires": sorted(namespaces.wires.values()),
         "outside": _run(namespaces.outside("readlink", str(namespaces.fabric_file))).startswith("net:"),
     }

@@ -44,6 +44,7 @@ def test_hosts_are_those_of_the_fabric() -> None:
         "is_up": True,
         "mtu_bytes": 9000,
         "has_sent": True,
+        "interface": "h0-eth0",
         "wires": ["t0-eth1", "t1-eth1"],
         "outside": True,
     }

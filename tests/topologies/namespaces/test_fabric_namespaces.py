@@ -51,6 +51,7 @@ def test_names_of_hosts_resolve_and_others_fail_at_once(namespaces: FabricNamesp
 
 def test_hosts_see_their_own_interfaces_and_processes(namespaces: FabricNamespaces) -> None:
     assert _said(namespaces, "h0", "ls", "/sys/class/net").split() == ["eth0", "eth1", "lo"]
+    assert [namespaces.interface("h0", nic) for nic in (0, 1)] == ["eth0", "eth1"]
     assert _said(namespaces, "h0", "sh", "-c", "echo $$") == "2\n"
 
 
@@ -154,7 +155,7 @@ def test_a_keeper_that_was_killed_is_missed() -> None:
         (keeper,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()[-1:]
         os.kill(int(keeper), 9)
         wait_until(lambda: Path(f"/proc/{keeper}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
-        with pytest.raises(NetworkError, match="the keeper of the namespaces has ended"):
+        with pytest.raises(NetworkError, match="the keeper of the interfaces has ended"):
             namespaces.frame_bytes()
     assert _are_gone(namespaces)
 
