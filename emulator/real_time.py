@@ -7,7 +7,6 @@ says so and the process goes back to ordinary scheduling; after a second it woul
 import fcntl
 import os
 import resource
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -15,6 +14,7 @@ from typing import IO
 PRIORITY = 1
 _SOFT_US, _HARD_US = 200_000, 1_000_000
 _TASKS = Path("/proc/self/task")
+_LOCK_FILE = Path("/tmp/trainyard-real-time.lock")  # nosec B108 # one for all users, opened without following links
 
 
 class RealTimeError(Exception):
@@ -32,7 +32,7 @@ class RealTime:
     """
 
     def __init__(self, lock_file: Path | None = None) -> None:
-        self._lock = _locked(lock_file or Path(tempfile.gettempdir()) / "trainyard-real-time.lock")
+        self._lock = _locked(lock_file or _LOCK_FILE)
         self._cores = sorted(os.sched_getaffinity(0))
         if len(self._cores) < 2:
             self._lock.close()

@@ -17,7 +17,8 @@ from benchmarks.real_hosts.processes import processor_s
 from controller.config import ControllerConfig, SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
-from topologies.namespaces.fabric_namespaces import DEFAULT_MTU_BYTES, FabricNamespaces
+from topologies.namespaces.fabric_namespaces import FabricNamespaces
+from topologies.namespaces.host_network import DEFAULT_MTU_BYTES
 from topologies.specification import Topology
 
 _LOG = logging.getLogger(__name__)

@@ -10,9 +10,8 @@ from topologies.description import described
 from topologies.fabric import Fabric
 from topologies.mininet.loading import load_mininet
 from topologies.mininet.programs import alone, with_descendants
-from topologies.namespaces.fabric_namespaces import DEFAULT_MTU_BYTES
 from topologies.namespaces.frame_counts import frame_bytes
-from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.host_network import DEFAULT_MTU_BYTES, NetworkError
 from topologies.namespaces.hosts_file import hosts_file
 
 
@@ -54,7 +53,13 @@ class MininetNamespaces:
             self._network = Mininet(topo=topology, switch=EmulatedSwitch, controller=None, build=False)
             try:
                 self._network.build()
-            except Exception:
+            except NetworkError:
+                self.close()
+                raise
+            except Exception as error:  # Mininet has no errors of its own
+                self.close()
+                raise NetworkError(f"Mininet: {error}") from error
+            except BaseException:
                 self.close()
                 raise
         return self

@@ -9,9 +9,8 @@ from topologies.mininet.cables import Cable
 from topologies.mininet.emulator import Emulator
 from topologies.mininet.nodes import FabricHost
 from topologies.mininet.programs import ask
-from topologies.namespaces.host_network import HostNic, NetworkError
+from topologies.namespaces.host_network import DEFAULT_MTU_BYTES, HostNic, NetworkError
 
-DEFAULT_MTU_BYTES = 9000
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _LONGEST_INTERFACE = 15
 

@@ -13,12 +13,11 @@ from typing import IO, Self
 from topologies.fabric import Fabric, Nic
 from topologies.namespaces import enter, keeper
 from topologies.namespaces.frame_counts import frame_bytes
-from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.host_network import DEFAULT_MTU_BYTES, NetworkError
 from topologies.namespaces.host_nics import host_nics
 from topologies.namespaces.hosts_file import hosts_file
 from topologies.namespaces.ownership import NAMESPACES, Ownership, remove, remove_abandoned
 
-DEFAULT_MTU_BYTES = 9000
 _INTERFACES = "eth"
 
 

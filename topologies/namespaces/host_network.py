@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NUM_LEVELS = 8
+DEFAULT_MTU_BYTES = 9000
 GATEWAY = "10.255.255.254"
 """Stands for the fabric, whose switches route by the destination's address alone."""
 GATEWAY_MAC = "06:00:00:00:00:01"
@@ -71,15 +72,15 @@ class HostNic:
     rate_bps: float
     mtu_bytes: int
 
-    @property
-    def level_classes(self) -> list[int]:
-        """The HTB classes of levels 0 to 7, as a socket's SO_PRIORITY takes them."""
-        return [0x10000 + class_of_level(level) for level in range(NUM_LEVELS)]
-
 
 def class_of_level(level: int) -> int:
     """Return the minor number of a level's HTB class, whose major number is 1."""
     return 0x10 + level
+
+
+def socket_priority(level: int) -> int:
+    """Return the SO_PRIORITY of sockets whose packets wait in a level's queue, whatever their DSCP."""
+    return (1 << 16) + class_of_level(level)
 
 
 def configure(nics: list[HostNic]) -> None:
@@ -147,54 +148,24 @@ def run(*command: str, given: str = "") -> str:
 
 def _limit_rate(nic: HostNic) -> None:
     rate = f"{round(nic.rate_bps * _SHARE_OF_RATE)}bit"
-    frame_bytes = nic.mtu_bytes + _ETHERNET_BYTES
-    burst = str(max(2 * frame_bytes, round(nic.rate_bps / 8 / 1000)))  # what the link carries in a millisecond
-    device = ("dev", nic.interface)
-    lines = [
-        ("qdisc", "replace", *device, "root", "handle", "1:", "htb", "default", f"{class_of_level(0):x}"),
-        (
-            "class",
-            "add",
-            *device,
-            "parent",
-            "1:",
-            "classid",
-            "1:1",
-            "htb",
-            "rate",
-            rate,
-            "burst",
-            burst,
-            "cburst",
-            burst,
-        ),
+    least = f"{min(_LEAST_BPS, round(nic.rate_bps / 100))}bit"
+    frame = nic.mtu_bytes + _ETHERNET_BYTES
+    burst = max(2 * frame, round(nic.rate_bps / 8 / 1000))  # what the link carries in a millisecond
+    device = f"dev {nic.interface}"
+    commands = [
+        f"qdisc replace {device} root handle 1: htb default {class_of_level(0):x}",
+        f"class add {device} parent 1: classid 1:1 htb rate {rate} burst {burst} cburst {burst}",
     ]
     for level in range(NUM_LEVELS):
         number = f"1:{class_of_level(level):x}"
-        least = f"{min(_LEAST_BPS, round(nic.rate_bps / 100))}bit"
-        order = ("prio", str(NUM_LEVELS - 1 - level), "quantum", str(frame_bytes))
-        share = ("htb", "rate", least, "ceil", rate, "burst", str(frame_bytes), "cburst", burst)
-        match = ("match", "ip", "dsfield", f"0x{level << 5:02x}", "0xe0")
-        lines += [
-            ("class", "add", *device, "parent", "1:1", "classid", number, *share, *order),
-            ("qdisc", "add", *device, "parent", number, "pfifo", "limit", str(_QUEUE_PACKETS)),
-            (
-                "filter",
-                "add",
-                *device,
-                "parent",
-                "1:",
-                "protocol",
-                "ip",
-                "prio",
-                str(1 + level),
-                "u32",
-                *match,
-                "flowid",
-                number,
-            ),
+        share = f"rate {least} ceil {rate} burst {frame} cburst {burst}"
+        match = f"match ip dsfield 0x{level << 5:02x} 0xe0"
+        commands += [
+            f"class add {device} parent 1:1 classid {number} htb {share} prio {NUM_LEVELS - 1 - level} quantum {frame}",
+            f"qdisc add {device} parent {number} pfifo limit {_QUEUE_PACKETS}",
+            f"filter add {device} parent 1: protocol ip prio {1 + level} u32 {match} flowid {number}",
         ]
-    run("tc", "-batch", "-", given="".join(" ".join(line) + "\n" for line in lines))
+    run("tc", "-batch", "-", given="".join(f"{command}\n" for command in commands))
 
 
 def write_setting(setting: Path, value: str) -> None:

@@ -182,7 +182,10 @@ class Rank:
         self._sending[flow].connection.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
 
     def _accept(self, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
+        try:
+            connection, _ = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # whoever connected has given up, and tries again
         connection.setblocking(False)
         self._selector.register(connection, selectors.EVENT_READ, Receiving(connection))
 

@@ -14,13 +14,12 @@ from typing import Any, Self
 from experiments.scenarios.real_hosts import rank
 from experiments.scenarios.real_hosts.laboratory import Laboratory
 from experiments.scenarios.real_hosts.real_flows import RealFlow
-from topologies.namespaces.host_network import class_of_level
+from topologies.namespaces.host_network import socket_priority
 
 _LOG = logging.getLogger(__name__)
 
 _CONNECTS_WITHIN_S = 120.0
 _OTHERS_SPEAK_WITHIN_S = 0.3
-_HTB_MAJOR = 1 << 16
 _LONGEST_LINE_BYTES = 1 << 24
 
 Host = tuple[str, str]
@@ -114,8 +113,8 @@ class Ranks:
 
     def prioritise(self, queues: Mapping[int, int]) -> None:
         """Put flows into these queues of their hosts' NICs; 7 is the most urgent."""
-        classes = {number: _HTB_MAJOR + class_of_level(queue) for number, queue in queues.items()}
-        self._tell("prioritise", ((self._flows[number], (number, found)) for number, found in classes.items()))
+        items = ((self._flows[number], (number, socket_priority(queue))) for number, queue in queues.items())
+        self._tell("prioritise", items)
 
     def end_job(self, job: str) -> None:
         """End the ranks of a job."""

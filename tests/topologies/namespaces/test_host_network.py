@@ -14,11 +14,11 @@ from topologies.namespaces.host_network import (
     GATEWAY,
     GATEWAY_MAC,
     NUM_LEVELS,
-    HostNic,
     NetworkError,
     class_of_level,
     run,
     set_offloads_off,
+    socket_priority,
 )
 
 _OFFLOADS_THAT_ARE_ON = """
@@ -114,10 +114,9 @@ def test_htb_holds_the_host_to_its_links_rate(namespaces: FabricNamespaces) -> N
 @pytest.mark.parametrize("level", range(NUM_LEVELS))
 def test_levels_have_queues(namespaces: FabricNamespaces, level: int) -> None:
     """By the DSCP that a packet has, or by the class that its socket asks for."""
-    nic = HostNic("eth1", "", "", 1, 1)
     before = _packets(namespaces, "eth1")
     _said(namespaces, "h0", sys.executable, "-c", _SEND, "10.0.0.2", str(_IP_TOS), str(level << 5), "3", "10")
-    asked = str(nic.level_classes[level])
+    asked = str(socket_priority(level))
     _said(namespaces, "h0", sys.executable, "-c", _SEND, "10.0.0.2", str(_SO_PRIORITY), asked, "2", "10")
     after = _packets(namespaces, "eth1")
     assert {each: after[each] - before[each] for each in after} == {
