@@ -21,7 +21,7 @@ from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_t
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
-from emulator.ports import CPU_PORT, NUM_PORTS
+from emulator.ports import CPU_PORT, require_free
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
@@ -77,8 +77,8 @@ class EmulatedFabric:
         self.fabric = fabric
         self.program = program
         self.options = options or HostOptions()
-        _require_free(fabric, "CPU port", cpu_port)
-        _require_free(fabric, "drop port", program.drop_port)
+        require_free(fabric, "CPU port", cpu_port)
+        require_free(fabric, "drop port", program.drop_port)
         if cpu_port == program.drop_port:
             raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
         self._arena = Arena()
@@ -389,14 +389,6 @@ class EmulatedFabric:
         for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
             self._traced.append(TraceRow(time_ps, TraceKind(kind), *rest))
         state.scalars[s.TRACED] = 0
-
-
-def _require_free(fabric: Fabric, what: str, port: int) -> None:
-    if not 0 <= port < NUM_PORTS:
-        raise ValueError(f"the {what} must be within 0 to {NUM_PORTS - 1}, not {port}")
-    for switch in fabric.switches:
-        if any(link.source_port == port for link in fabric.links_from[switch]):
-            raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a cable there")
 
 
 def wire_overhead(options: HostOptions) -> float:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 
+from topologies.fabric import Fabric
+
 CPU_PORT = 510
 """Default port to and from the control plane."""
 
@@ -73,3 +75,12 @@ class Ports:
     def _tell(self, port: int, change: PortChange) -> None:
         for listener in tuple(self._listeners):
             listener(port, change)
+
+
+def require_free(fabric: Fabric, what: str, port: int) -> None:
+    """Raise ValueError, which names what a port is for, where there is no such port or a switch has a cable there."""
+    if not 0 <= port < NUM_PORTS:
+        raise ValueError(f"the {what} must be within 0 to {NUM_PORTS - 1}, not {port}")
+    for switch in fabric.switches:
+        if any(link.source_port == port for link in fabric.links_from[switch]):
+            raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a cable there")

@@ -160,9 +160,11 @@ class StandaloneEmulator:
 
     def _become_real_time(self) -> None:
         """Ask for real time, or warn; the process has it until it ends, or until it hogs its core."""
+        signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # it may come as soon as there is a limit
         try:
             real_time = RealTime()
         except RealTimeError as error:
+            signal.signal(signal.SIGXCPU, signal.SIG_DFL)
             _LOG.warning("%s; the emulator goes on without", error)
             return
 
