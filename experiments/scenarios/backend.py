@@ -110,6 +110,7 @@ def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress"
 def _run_on_real_hosts(
     backend: Backend, scenario: Scenario, policy: "Policy | str", is_real_time: bool, on_progress: "Progress"
 ) -> RunResult:
+    from emulator.real_time import free_core
     from experiments.scenarios.controller_process import ControllerProcessError
     from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
     from experiments.scenarios.real_hosts.ranks import RanksError
@@ -124,7 +125,12 @@ def _run_on_real_hosts(
     scale = scenario.scale or default_real_scale(unscaled)
     fabric = scaled_fabric(unscaled, scale)
     try:
-        with (FabricNamespaces if backend is Backend.NAMESPACES else MininetNamespaces)(fabric) as laboratory:
+        laboratory = (
+            FabricNamespaces(fabric, receiving_core=free_core() if is_real_time else None)
+            if backend is Backend.NAMESPACES
+            else MininetNamespaces(fabric)
+        )
+        with laboratory:
             return asyncio.run(
                 run_on_real_hosts(
                     *(scenario, policy, laboratory, fabric, scale),
