@@ -205,6 +205,16 @@ def plan_pages(
         yield page(flows=flows)
 
 
+def nic_locations(addresses: Iterable[int], fabric: Fabric) -> wire.LocateNicsResponse:
+    """Encode which NICs have these addresses, in their order."""
+    known = fabric.nic_by_address
+    return wire.LocateNicsResponse(
+        locations=[
+            wire.NicLocation(nic=_nic_to_wire(address, fabric) if address in known else None) for address in addresses
+        ]
+    )
+
+
 def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     for first in range(0, len(items), _FLOWS_PER_PAGE):
         yield items[first : first + _FLOWS_PER_PAGE]
