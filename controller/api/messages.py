@@ -207,12 +207,13 @@ def plan_pages(
 
 def nic_locations(addresses: Iterable[int], fabric: Fabric) -> wire.LocateNicsResponse:
     """Encode which NICs have these addresses, in their order."""
-    known = fabric.nic_by_address
-    return wire.LocateNicsResponse(
-        locations=[
-            wire.NicLocation(nic=_nic_to_wire(address, fabric) if address in known else None) for address in addresses
-        ]
-    )
+    nic_by_address = fabric.nic_by_address
+    answer = wire.LocateNicsResponse()
+    for address in addresses:
+        location = answer.locations.add()
+        if (nic := nic_by_address.get(address)) is not None:
+            location.nic.host, location.nic.nic = nic.host, nic.index
+    return answer
 
 
 def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
