@@ -1,0 +1,1 @@
+"""Host library for PyTorch jobs: the extra ``trainyard-hostlib[torch]``."""
