@@ -6,13 +6,11 @@ The connection is one of our own, because a wait would keep the job's calls on i
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
 _PREFIX = "trainyard"
-_LOOK = timedelta(seconds=0.25)
 
 
 class ExchangeError(Exception):
@@ -42,14 +40,7 @@ class Exchange:
 
     def reports(self, round_number: int) -> list[str] | None:
         """Return the reports of all ranks, in order; None where some are missing yet. Raises ExchangeError."""
-        keys = [f"report/{round_number}/{rank}" for rank in range(self.world_size)]
-        try:
-            self._store.wait(keys, _LOOK)
-            return [self._store.get(key).decode() for key in keys]
-        except Exception as error:
-            if is_timeout(error):
-                return None
-            raise ExchangeError(str(error)) from error
+        return self._found([f"report/{round_number}/{rank}" for rank in range(self.world_size)])
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Tell all other ranks something. Raises ExchangeError."""
@@ -57,17 +48,22 @@ class Exchange:
         self._told += 1
 
     def hear(self) -> dict[str, Any] | None:
-        """Return what the first rank has told next, within a moment; None: nothing. Raises ExchangeError."""
-        key = f"told/{self._heard}"
-        try:
-            self._store.wait([key], _LOOK)
-            message: dict[str, Any] = json.loads(self._store.get(key))
-        except Exception as error:
-            if is_timeout(error):
-                return None
-            raise ExchangeError(str(error)) from error
+        """Return what the first rank has told next; None: nothing yet. Raises ExchangeError."""
+        found = self._found([f"told/{self._heard}"])
+        if found is None:
+            return None
         self._heard += 1
+        message: dict[str, Any] = json.loads(found[0])
         return message
+
+    def _found(self, keys: list[str]) -> list[str] | None:
+        """Return the values of keys; None where some are missing. A wait would log each time that it is in vain."""
+        try:
+            if not self._store.check(keys):
+                return None
+            return [self._store.get(key).decode() for key in keys]
+        except Exception as error:
+            raise ExchangeError(str(error)) from error
 
     def _set(self, key: str, text: str) -> None:
         try:
@@ -94,8 +90,3 @@ def own_store() -> tuple[int | None, Any]:
         return None, store
     except Exception as error:
         raise ExchangeError(f"the store of the default process group cannot be used: {error}") from error
-
-
-def is_timeout(error: Exception) -> bool:
-    """Return whether a call of a store has failed because it has waited for long enough."""
-    return isinstance(error, dist.DistStoreError | RuntimeError) and "timeout" in str(error).lower()

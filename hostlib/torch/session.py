@@ -25,7 +25,7 @@ from hostlib.torch.statistics import State, Statistics
 
 _LOG = logging.getLogger("hostlib.torch")
 
-_LOOK_S, _FIRST_LOOK_S = 0.25, 0.05
+_LOOK_S, _SPEAK_S, _FIRST_LOOK_S = 0.25, 0.1, 0.05
 _RETRY_S = 2.0
 _ENDS_WITHIN_S = 3.0
 
@@ -168,6 +168,7 @@ class Session:
                     self._register(leader, [RankReport.from_json(text) for text in reports])
                     number += 1
                 self._look_at(leader)
+                self._is_over.wait(_SPEAK_S)
             exchange.tell({"end": True})
         finally:
             self._leader = None
@@ -199,6 +200,7 @@ class Session:
             self._observation.send_report(exchange)
             message = exchange.hear()
             if message is None:
+                self._is_over.wait(_SPEAK_S)
                 continue
             if message.get("end"):
                 return
