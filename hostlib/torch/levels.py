@@ -41,6 +41,11 @@ class Levels:
         self._own = _marked(levels)
         self.plan_number, self.of_groups = plan_number, of_groups
 
+    @property
+    def most_urgent(self) -> int | None:
+        """The highest level of this process; None before the first Plan."""
+        return max(self.of_groups.values(), default=None)
+
     def mark_rendezvous(self) -> None:
         """Send at the most urgent level to and from the store."""
         if self.rendezvous_port is None:

@@ -46,9 +46,9 @@ class Session:
         self._epoch = 0
         self._leader: Leader | None = None
         self._is_saying_farewell = False
-        self._groups = GroupWatch(self._has_group.set, self._leave)
-        self._recorder = Recorder()
         self._levels = Levels()
+        self._groups = GroupWatch(self._has_group.set, self._leave, lambda: self._levels.most_urgent)
+        self._recorder = Recorder()
         self._observation = Observation(self._recorder, self._groups, settings.profile_iterations)
         self._recorder.start_profiling()
         if dist.is_initialized():

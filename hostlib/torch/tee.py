@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import torch
 from torch.distributed import ProcessGroup
 
-
 Seen = tuple[int, int | None, tuple[int, ...]]
 """What a collective moves: bytes, peer and bytes by rank, as ``algorithms.Collective`` defines them."""
 
