@@ -45,6 +45,7 @@ class Session:
         self._rank: int | None = None
         self._epoch = 0
         self._leader: Leader | None = None
+        self._exchange: Exchange | None = None
         self._is_saying_farewell = False
         self._levels = Levels()
         self._groups = GroupWatch(self._has_group.set, self._leave, lambda: self._levels.most_urgent)
@@ -67,6 +68,10 @@ class Session:
         self._recorder.has_stepped.set()
         for thread in self._threads:
             thread.join(_ENDS_WITHIN_S)
+        if self._exchange is not None:
+            self._exchange.interrupt()
+            for thread in self._threads:
+                thread.join(_ENDS_WITHIN_S)
         self._groups.close()
         self._recorder.close()
 
@@ -133,13 +138,13 @@ class Session:
             try:
                 self._converse()
             except ExchangeError as error:
-                if not self._is_saying_farewell:
+                if not self._is_leaving:
                     self._say(State.PLAIN, f"the ranks cannot speak with each other: {error}")
 
     def _converse(self) -> None:
         self._rank = dist.get_rank()
         start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch}"
-        exchange = Exchange(self._rank, dist.get_world_size(), start)
+        self._exchange = exchange = Exchange(self._rank, dist.get_world_size(), start)
         self._levels.rendezvous_port = self._observation.rendezvous_port = exchange.port
         self._observation.begin(self._rank)
         self._state = State.PROFILING
