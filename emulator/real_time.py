@@ -55,6 +55,11 @@ class RealTime:
         self._lock.close()
 
 
+def free_core() -> int:
+    """Return the core that real time leaves to others."""
+    return max(os.sched_getaffinity(0))
+
+
 def _for_all_threads(work: Callable[[int], None]) -> None:
     for task in _TASKS.iterdir():
         try:

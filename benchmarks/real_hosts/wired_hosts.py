@@ -15,6 +15,7 @@ from typing import Any, Self
 from benchmarks.real_hosts import host_traffic
 from benchmarks.real_hosts.processes import processor_s
 from controller.config import ControllerConfig, SwitchAddress
+from emulator.real_time import free_core
 from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
 from topologies.namespaces.fabric_namespaces import FabricNamespaces
@@ -37,7 +38,7 @@ class WiredHosts:
         self.fabric = topology.build()
         self._topology = topology
         self._is_real_time = is_real_time
-        self.namespaces = FabricNamespaces(self.fabric, mtu_bytes)
+        self.namespaces = FabricNamespaces(self.fabric, mtu_bytes, receiving_core=free_core() if is_real_time else None)
         self._emulator: EmulatorProcess
         self._stack = AsyncExitStack()
 

@@ -187,7 +187,10 @@ def run(state, memory, until_ps):
 _SERVE_SOURCE = '''
 from emulator.engine.wires import *
 
-SLEEP_NS, SHORTEST_SLEEP_NS, LONGEST_WAIT_NS = 100_000, 1_000, 1_000_000_000
+SHORTEST_SLEEP_NS, BUSY_SLEEP_NS, SHORTEST_WAIT_NS, LONGEST_WAIT_NS = 1_000, 200_000, 100_000, 1_000_000_000
+# So many frames within a time make a busy fabric: frames wait for others there, because every round costs as much as
+# several frames. In any other one each frame goes on at once.
+BUSY_FRAMES, BUSY_WITHIN_PS = 16, 1_000_000_000
 ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the process has left its processor
 STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
 
@@ -207,6 +210,7 @@ def serve(state, memory):
     a process with a real-time priority leaves its processor to others.
     """
     scalars, wires = state.scalars, state.wires
+    counted_from_ps, counted, is_busy = wall_ps(state), wires[RECEIVED], False
     while True:
         request = wires[REQUEST]
         while request > 0:
@@ -219,7 +223,12 @@ def serve(state, memory):
             return
         scalars[IDLE_UNTIL_PS] = NONE
         first_ps = max(scalars[NOW_PS], min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY]) >> 1)
-        run(state, memory, min(max(wall_ps(state), scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
+        now_ps = wall_ps(state)
+        if now_ps > counted_from_ps + BUSY_WITHIN_PS:
+            frames = (wires[RECEIVED] - counted) * BUSY_WITHIN_PS
+            is_busy = frames > BUSY_FRAMES * (now_ps - counted_from_ps)
+            counted_from_ps, counted = now_ps, wires[RECEIVED]
+        run(state, memory, min(max(now_ps, scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
         flush_frames(state)
         if scalars[CAPTURES] > 0 and wires[HAS_TOLD] == 0:
             wires[HAS_TOLD] = 1
@@ -230,12 +239,14 @@ def serve(state, memory):
             sleep(state, NAP_NS)
         elif received == BATCH:
             sleep(state, SHORTEST_SLEEP_NS)
+        elif is_busy:
+            sleep(state, BUSY_SLEEP_NS)
         elif received > 0:
-            sleep(state, SLEEP_NS)
+            sleep(state, SHORTEST_SLEEP_NS)
         else:
             next_ps = min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY]) >> 1
             wait_ns = min((next_ps - wall_ps(state)) // 1000, LONGEST_WAIT_NS)
-            if wait_ns > SLEEP_NS:
+            if wait_ns > SHORTEST_WAIT_NS:
                 wait(state, wait_ns, np.int64(2 if has_memory_for_frames(state) else 1))
             else:
                 sleep(state, max(wait_ns, SHORTEST_SLEEP_NS))

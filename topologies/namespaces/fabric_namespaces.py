@@ -35,11 +35,15 @@ class FabricNamespaces:
     Args:
         fabric: Its hosts get namespaces; its rates limit what hosts send.
         mtu_bytes: The longest IP packet.
+        receiving_core: The core on which hosts take what arrives; None: that of the process that passes frames.
     """
 
-    def __init__(self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES) -> None:
+    def __init__(
+        self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES, *, receiving_core: int | None = None
+    ) -> None:
         self.fabric = fabric
         self.mtu_bytes = mtu_bytes
+        self.receiving_core = receiving_core
         self.is_rootless = os.geteuid() != 0
         self._ownership = Ownership.of_this_process()
         self._names = {host: self._ownership.host_name(host, number) for number, host in enumerate(fabric.hosts)}
@@ -137,7 +141,7 @@ class FabricNamespaces:
 
     def _start_keeper(self) -> None:
         hosts = [self._host_plan(host) for host in self.fabric.hosts]
-        plan = keeper.Plan(self._ownership.pid, self.fabric_name, hosts, self.is_rootless)
+        plan = keeper.Plan(self._ownership.pid, self.fabric_name, hosts, self.is_rootless, self.receiving_core)
         self._hosts_file = self._open_hosts_file()
         self._keeper = kept = subprocess.Popen(  # nosec B603 # our own module
             [sys.executable, "-P", "-m", keeper.__name__],

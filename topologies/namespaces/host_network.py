@@ -43,6 +43,8 @@ _OFFLOADS = {
 _IPV4_SETTINGS = {"ip_forward": "0", "tcp_slow_start_after_idle": "0", "tcp_no_metrics_save": "1"}
 _OUTAGE_SETTINGS = {"tcp_rto_max_ms": "2000", "tcp_retries2": "255"}
 """Tries follow each other so fast since Linux 6.15 only; before, they come ever more rarely, up to two minutes."""
+_RECEIVING_CORES = Path("/proc/sys/net/core/rps_default_mask")
+"""Since Linux 6.3."""
 _QUEUE_PACKETS = 200
 _LEAST_BPS = 100_000
 _SHARE_OF_RATE = 0.99
@@ -109,10 +111,26 @@ def configure(nics: list[HostNic]) -> None:
         tcp = ("congctl", "cubic", "rto_min", "10ms")
         if number == 0:
             run("ip", "route", "replace", FABRIC_PREFIX, *via, *tcp)
+        if len(nics) == 1:
+            continue  # rules slow every packet down that arrives
         # A program that binds a NIC's address sends by that NIC.
         table = str(100 + number)
         run("ip", "route", "replace", FABRIC_PREFIX, *via, *tcp, "table", table)
         run("ip", "rule", "add", "from", nic.address, "table", table)
+
+
+def receive_on_core(core: int) -> None:
+    """Have interfaces that this network namespace will get take what arrives on one core, where the kernel can do it.
+
+    Otherwise a host's TCP runs on the core, and in the time, of the process that has sent the frame: the emulator.
+    """
+    if _RECEIVING_CORES.exists():
+        write_setting(_RECEIVING_CORES, core_mask(core))
+
+
+def core_mask(core: int) -> str:
+    """Return a set of one core as the kernel reads it: words of 32 cores, the last ones first."""
+    return ",".join(f"{1 << core >> first & 0xFFFFFFFF:08x}" for first in range(core // 32 * 32, -1, -32))
 
 
 def disable_ipv6() -> None:

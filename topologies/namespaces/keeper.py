@@ -18,7 +18,15 @@ from functools import partial
 from pathlib import Path
 
 from topologies.namespaces.enter import NEW_MOUNTS, NEW_NETWORK, NEW_USERS
-from topologies.namespaces.host_network import HostNic, NetworkError, configure, disable_ipv6, run, write_setting
+from topologies.namespaces.host_network import (
+    HostNic,
+    NetworkError,
+    configure,
+    disable_ipv6,
+    receive_on_core,
+    run,
+    write_setting,
+)
 from topologies.namespaces.ownership import NAMESPACES, remove
 
 READY = "ready"
@@ -44,12 +52,14 @@ class Plan:
         fabric: Name of the namespace with the switches' ends of all cables.
         hosts: The hosts.
         is_rootless: Whether to begin with namespaces of users and mounts.
+        receiving_core: The core on which hosts take what arrives; None: that on which it was sent.
     """
 
     owner: int
     fabric: str
     hosts: list[HostPlan]
     is_rootless: bool
+    receiving_core: int | None = None
 
     def to_json(self) -> str:
         """Return the plan as one line."""
@@ -63,7 +73,7 @@ class Plan:
             HostPlan(host["namespace"], [HostNic(**nic) for nic in host["nics"]], host["fabric_ends"])
             for host in found["hosts"]
         ]
-        return cls(found["owner"], found["fabric"], hosts, found["is_rootless"])
+        return cls(**found | {"hosts": hosts})
 
 
 def main() -> int:
@@ -101,6 +111,8 @@ def _make(plan: Plan, made: list[str]) -> None:
     disable_ipv6()
     run("ip", "link", "set", "lo", "up")
     for host in plan.hosts:
+        if plan.receiving_core is not None:
+            _in_child(host.namespace, partial(receive_on_core, plan.receiving_core))
         for nic, fabric_end in zip(host.nics, host.fabric_ends, strict=True):
             mtu = ("mtu", str(nic.mtu_bytes))
             peer = ("peer", "name", nic.interface, *mtu, "netns", host.namespace)

@@ -12,7 +12,7 @@ from tests.patience import PATIENCE_S
 from tests.topologies.namespaces.owners import Marks, small_fabric, wait_until
 from topologies.fabric import Cable, Fabric
 from topologies.namespaces.fabric_namespaces import FabricNamespaces
-from topologies.namespaces.host_network import NetworkError, run
+from topologies.namespaces.host_network import NetworkError, core_mask, run
 from topologies.namespaces.ownership import NAMESPACES, remove
 
 _ENTER = (
@@ -53,6 +53,23 @@ def test_hosts_see_their_own_interfaces_and_processes(namespaces: FabricNamespac
     assert _said(namespaces, "h0", "ls", "/sys/class/net").split() == ["eth0", "eth1", "lo"]
     assert [namespaces.interface("h0", nic) for nic in (0, 1)] == ["eth0", "eth1"]
     assert _said(namespaces, "h0", "sh", "-c", "echo $$") == "2\n"
+
+
+@pytest.mark.usefixtures("permitted")
+def test_hosts_take_what_arrives_on_the_core_that_is_asked_for() -> None:
+    if not Path("/proc/sys/net/core/rps_default_mask").exists():
+        pytest.skip("needs Linux 6.3: no core can be asked for")
+    core = max(os.sched_getaffinity(0))
+    with FabricNamespaces(small_fabric(), receiving_core=core) as namespaces:
+        seen = _said(namespaces, "h0", "cat", "/sys/class/net/eth1/queues/rx-0/rps_cpus")
+    assert int(seen.replace(",", ""), 16) == 1 << core
+
+
+@pytest.mark.parametrize(
+    ("core", "mask"), [(0, "00000001"), (31, "80000000"), (32, "00000001,00000000"), (70, "00000040,00000000,00000000")]
+)
+def test_masks_of_cores_are_written_as_the_kernel_reads_them(core: int, mask: str) -> None:
+    assert core_mask(core) == mask
 
 
 @pytest.mark.usefixtures("permitted")
