@@ -21,12 +21,13 @@ from experiments.scenarios.real_hosts.host_agents import HostAgents
 from experiments.scenarios.real_hosts.laboratory import Laboratory
 from experiments.scenarios.real_hosts.link_counters import LinkCounters
 from experiments.scenarios.real_hosts.programs import CommandPrograms
+from experiments.scenarios.real_hosts.rank_processes import RankProcesses
 from experiments.scenarios.real_hosts.ranks import Ranks
 from experiments.scenarios.real_hosts.real_flows import connections_of, real_flows
 from experiments.scenarios.real_hosts.real_network import RealNetwork
 from experiments.scenarios.real_hosts.real_session import RealSession
 from experiments.scenarios.real_hosts.run_folder import run_folder
-from experiments.scenarios.real_hosts.torch_programs import TorchPrograms
+from experiments.scenarios.real_hosts.torch_programs import TorchPrograms, torch_jobs
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
@@ -86,7 +87,11 @@ class RealHosts:
         self._jobs = training_jobs(scenario, self._unscaled)
         self._isolated_s = {job.name: run_isolated(job, self._routing).iteration_time_s for job in self._jobs}
         self._emulator = EmulatorProcess(fabric, laboratory, is_real_time=is_real_time, on_loss=self._lost)
-        self._torch = TorchPrograms(self._jobs, laboratory, scale=scale, seed=scenario.seed, is_kept=keeps_ranks)
+        hosts = [host for job in torch_jobs(self._jobs) for host in job.hosts]
+        self._processes = RankProcesses(laboratory, hosts)
+        self._torch = TorchPrograms(
+            *(self._jobs, laboratory, self._processes), scale=scale, seed=scenario.seed, is_kept=keeps_ranks
+        )
         self._is_ready = False
         self._loss: str | None = None
         self._network: RealNetwork | None = None
@@ -97,8 +102,9 @@ class RealHosts:
         """Start the switches. Raises EmulatorProcessError where they do not start."""
         async with AsyncExitStack() as stack:
             self._folder = stack.enter_context(run_folder())
-            await stack.enter_async_context(self._torch)
+            await stack.enter_async_context(self._processes)
             await stack.enter_async_context(self._emulator)
+            await stack.enter_async_context(self._torch)
             self._stack = stack.pop_all()
         return self
 

@@ -31,6 +31,11 @@ _LEAVE_WITHIN_S = 10.0
 _LAST_LINES = 3
 
 
+def torch_jobs(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
+    """Return those that are PyTorch jobs."""
+    return [job for job in jobs if isinstance(job.specification.workload, TorchWorkload)]
+
+
 class TorchPrograms:
     """Runs the ranks of PyTorch jobs, as an async context manager; all that still run are ended on exit.
 
@@ -40,6 +45,7 @@ class TorchPrograms:
     Args:
         jobs: The jobs of the run; PyTorch jobs are run.
         laboratory: The hosts.
+        processes: Start the ranks.
         scale: Divides bytes.
         seed: Of the models.
         is_kept: Whether ranks wait at the end of their jobs.
@@ -49,16 +55,22 @@ class TorchPrograms:
     """Called with the ends of iterations and of jobs. Set it before jobs are started."""
 
     def __init__(
-        self, jobs: Sequence[TrainingJob], laboratory: Laboratory, *, scale: float, seed: int, is_kept: bool = False
+        self,
+        jobs: Sequence[TrainingJob],
+        laboratory: Laboratory,
+        processes: RankProcesses,
+        *,
+        scale: float,
+        seed: int,
+        is_kept: bool,
     ) -> None:
-        self._jobs = {job.name: job for job in jobs if isinstance(job.specification.workload, TorchWorkload)}
+        self._jobs = {job.name: job for job in torch_jobs(jobs)}
         self._numbers = {job.name: number for number, job in enumerate(jobs)}
         self._laboratory = laboratory
         self._scale = scale
         self._seed = seed
         self._is_kept = is_kept
-        hosts = [host for job in self._jobs.values() for host in job.hosts]
-        self._processes = RankProcesses(laboratory, hosts)
+        self._processes = processes
         self._ranks: dict[str, list[RankProcess]] = {}
         self._ready: dict[str, asyncio.Event] = {name: asyncio.Event() for name in self._jobs}
         self._watching: dict[str, asyncio.Task[None]] = {}
@@ -67,7 +79,6 @@ class TorchPrograms:
         self._started: set[str] = set()
 
     async def __aenter__(self) -> Self:
-        await self._processes.__aenter__()
         return self
 
     async def __aexit__(
@@ -84,7 +95,6 @@ class TorchPrograms:
         for watching in self._watching.values():
             watching.cancel()
         await asyncio.gather(*self._watching.values(), return_exceptions=True)
-        await self._processes.__aexit__(kind, error, traceback)
 
     async def get_ready(self, controller: str) -> None:
         """Start all ranks; return when all jobs have trained for an iteration.
