@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -21,7 +22,7 @@ from hostlib.client import Client
 from hostlib.credentials import Credentials
 from hostlib.errors import RefusalReason, RefusedError
 from hostlib.task_graph import TaskGraph
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Profile
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Nic, Profile
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,6 +121,11 @@ class BlockingClient:
         """See ``Client.acknowledged``."""
         timeout_s = checks.number("timeout_s", timeout_s)
         return bool(self._wait(self._client.acknowledged(job, timeout_s), timeout_s + _PATIENCE_S))
+
+    def locate_nics(self, addresses: Sequence[IPv4Address], timeout_s: float) -> tuple[Nic | None, ...] | None:
+        """See ``Client.locate_nics``."""
+        timeout_s = checks.number("timeout_s", timeout_s)
+        return self._wait(self._client.locate_nics(addresses, timeout_s), timeout_s + _PATIENCE_S)
 
     def directives(self, job: str) -> Iterator[Directives]:
         """See ``Client.directives``. Blocks, so iterate in a thread of its own."""

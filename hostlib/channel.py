@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
@@ -88,7 +88,7 @@ class Channel:
             await answered
             return call.result()
         except grpc.RpcError as error:
-            raise error_of(error) from None
+            raise error_of(error, method) from None
         finally:
             call.cancel()
 
@@ -123,7 +123,7 @@ class Channel:
         try:
             while (response := await received.get()) is not None:
                 if isinstance(response, grpc.RpcError):
-                    raise error_of(response)
+                    raise error_of(response, method)
                 if isinstance(response, Exception):
                     raise response
                 has_room.release()
@@ -162,9 +162,11 @@ def _closed_is_unreachable() -> Iterator[None]:
         raise UnreachableError(str(error)) from None
 
 
-def error_of(error: grpc.RpcError) -> ControllerError:
-    """Translate an error of gRPC."""
+def error_of(error: grpc.RpcError, method: Method[Any, Any]) -> ControllerError:
+    """Translate an error with which gRPC ended a call."""
     message = error.details() or error.code().name
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        message = f"{method.name}: the controller does not know this call ({message})"
     return (
         UnreachableError(message)
         if error.code() in _NO_ANSWER

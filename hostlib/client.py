@@ -5,6 +5,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Self
 
@@ -12,16 +13,17 @@ from hostlib import checks
 from hostlib.addresses import unique_addresses
 from hostlib.connection import Connection
 from hostlib.credentials import Credentials
-from hostlib.errors import ControllerError, RefusedError
+from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.job_session import Clock, JobSession, WallClock
 from hostlib.messages import MAX_TASK_GRAPH_BYTES, task_graph_to_wire
 from hostlib.reachability import Reachability
 from hostlib.task_graph import TaskGraph
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Profile
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Nic, Profile
 
 _LOG = logging.getLogger(__name__)
 
 _FAREWELL_S = 1.0
+_RETRY_S = 0.5
 
 
 class Client:
@@ -168,6 +170,36 @@ class Client:
     async def lost(self, job: str) -> None:
         """Wait until the controller that knew a job is gone or has forgotten it."""
         await self._session(job).lost()
+
+    async def locate_nics(self, addresses: Sequence[IPv4Address], timeout_s: float) -> tuple[Nic | None, ...] | None:
+        """Ask which NIC has each address, in their order: None in the place of one that no NIC of the fabric has.
+
+        It asks again while no controller answers, for ``timeout_s`` seconds; then it returns None. It needs no job.
+        Raises RefusedError if the controller refuses, with the reason UNSUPPORTED if it is too old for the call.
+        """
+        addresses = checks.items("addresses", addresses, IPv4Address)
+        timeout_s = checks.number("timeout_s", timeout_s)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._located(addresses)
+        except TimeoutError:
+            return None
+
+    async def _located(self, addresses: Sequence[IPv4Address]) -> tuple[Nic | None, ...]:
+        while True:
+            try:
+                nics = await self._connection.locate_nics(addresses)
+            except UnreachableError as error:
+                self._reachability.note_silence(str(error), self._clock.now_s())
+            except RefusedError:
+                self._reachability.note_answer()
+                raise
+            except ValueError as error:
+                raise RefusedError(RefusalReason.FAILED, f"the host library failed: {error}") from error
+            else:
+                self._reachability.note_answer()
+                return nics
+            await asyncio.sleep(_RETRY_S)
 
     def _session(self, job: str) -> JobSession:
         if checks.instance("job", job, str) not in self._sessions:

@@ -6,6 +6,7 @@ It is meant for tools and tests. Training jobs use ``Client``, which retries and
 import math
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
+from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Self
 
@@ -14,10 +15,12 @@ from hostlib.addresses import unique_addresses
 from hostlib.credentials import Credentials
 from hostlib.failover_channel import FailoverChannel
 from hostlib.messages import (
+    MAX_ADDRESSES_PER_CALL,
     directives_from_wire,
     five_tuple_from_wire,
     flow_groups_to_wire,
     job_to_wire,
+    locations_from_wire,
     plan_from_wire,
     profile_to_wire,
     task_graph_to_wire,
@@ -32,6 +35,7 @@ from hostlib.types import (
     FlowGroupAssignments,
     GroupInstance,
     Job,
+    Nic,
     PlanInForce,
     Profile,
 )
@@ -145,3 +149,16 @@ class Connection:
         """Return the plan in force for all jobs, with its reasons."""
         stream = self._channel.stream(methods.GET_PLAN, wire.GetPlanRequest(), self._deadline_s)
         return plan_from_wire([page async for page in stream])
+
+    async def locate_nics(self, addresses: Sequence[IPv4Address]) -> tuple[Nic | None, ...]:
+        """Return the NIC that has each address, in their order; None where no NIC of the fabric has it.
+
+        Raises ValueError for what is no address, and for an answer that nobody can read.
+        """
+        numbers = [int(address) for address in checks.items("addresses", addresses, IPv4Address)]
+        nics: list[Nic | None] = []
+        for first in range(0, len(numbers), MAX_ADDRESSES_PER_CALL):
+            request = wire.LocateNicsRequest(addresses=numbers[first : first + MAX_ADDRESSES_PER_CALL])
+            response = await self._channel.call(methods.LOCATE_NICS, request, self._deadline_s)
+            nics += locations_from_wire(response, len(request.addresses))
+        return tuple(nics)

@@ -30,6 +30,9 @@ MAX_MESSAGE_BYTES = 4 << 20
 MAX_TASK_GRAPH_BYTES = 7 << 19
 """The rest of a message is for the names beside it."""
 
+MAX_ADDRESSES_PER_CALL = 4096
+"""Of a request to locate NICs."""
+
 _BATCH_BYTES = 1 << 20
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -142,6 +145,13 @@ def plan_from_wire(pages: Sequence[wire.GetPlanResponse]) -> PlanInForce:
         tuple(_job_decision_from_wire(job) for page in pages for job in page.jobs),
         tuple(_flow_decision_from_wire(flow) for page in pages for flow in page.flows),
     )
+
+
+def locations_from_wire(message: wire.LocateNicsResponse, num_addresses: int) -> list[Nic | None]:
+    """Convert the NICs that have so many addresses. Raises ValueError for an answer about more or fewer."""
+    if len(message.locations) != num_addresses:
+        raise ValueError(f"locations: the controller answered {len(message.locations)} for {num_addresses} addresses")
+    return [_nic_from_wire(one.nic) if one.HasField("nic") else None for one in message.locations]
 
 
 def _job_decision_from_wire(message: wire.JobDecision) -> JobDecision:

@@ -11,7 +11,7 @@ class Role(StrEnum):
     """What an identity may do. An operator may do all that a viewer may."""
 
     JOB = "job"
-    """Register jobs of its tenant, and follow their directives."""
+    """Register jobs of its tenant, follow their directives, and ask which NIC has an address."""
     AGENT = "agent"
     """Report probes for the host that it is named after."""
     OPERATOR = "operator"

@@ -205,6 +205,17 @@ def plan_pages(
         yield page(flows=flows)
 
 
+def nic_locations(addresses: Iterable[int], fabric: Fabric) -> wire.LocateNicsResponse:
+    """Encode which NICs have these addresses, in their order."""
+    nic_by_address = fabric.nic_by_address
+    answer = wire.LocateNicsResponse()
+    for address in addresses:
+        location = answer.locations.add()
+        if (nic := nic_by_address.get(address)) is not None:
+            location.nic.host, location.nic.nic = nic.host, nic.index
+    return answer
+
+
 def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     for first in range(0, len(items), _FLOWS_PER_PAGE):
         yield items[first : first + _FLOWS_PER_PAGE]

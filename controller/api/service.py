@@ -14,6 +14,7 @@ from controller.api.directive_pages import DirectivePages
 from controller.api.group_registrations import GroupRegistrations, assignments
 from controller.api.messages import (
     job_request,
+    nic_locations,
     plan_pages,
     probe_answer,
     probe_exchange,
@@ -23,11 +24,13 @@ from controller.background import to_its_end
 from controller.registry.admission import check_name
 from controller.registry.errors import InvalidFieldError, UnknownJobError
 from controller.registry.requests import InstanceRequest
+from hostlib.messages import MAX_ADDRESSES_PER_CALL
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.methods import PROTOCOL_VERSION, SERVICE, Method
 
 _JOB = (Role.JOB,)
+_JOB_OR_VIEWER = (Role.JOB, Role.VIEWER)
 MAX_INSTANCES_PER_CALL = 10_000
 
 
@@ -60,7 +63,8 @@ class ControllerService:
             methods.DEREGISTER_JOB: unary(methods.DEREGISTER_JOB, _JOB, self._deregister_job, subject=_job),
             methods.EXCHANGE_PROBES: unary(methods.EXCHANGE_PROBES, (Role.AGENT,), self._exchange_probes),
             methods.DIRECTIVES: streaming(methods.DIRECTIVES, _JOB, self._follow_directives),
-            methods.GET_PLAN: streaming(methods.GET_PLAN, (Role.JOB, Role.VIEWER), self._get_plan),
+            methods.GET_PLAN: streaming(methods.GET_PLAN, _JOB_OR_VIEWER, self._get_plan),
+            methods.LOCATE_NICS: unary(methods.LOCATE_NICS, _JOB_OR_VIEWER, self._locate_nics),
         }
         return grpc.method_handlers_generic_handler(
             SERVICE, {method.name: handler for method, handler in handlers.items()}
@@ -175,6 +179,13 @@ class ControllerService:
         for page in plan_pages(decision, self._registry.fabric, self._visible_jobs(caller)):
             await self._calls.charge(caller, page.ByteSize())
             yield page
+
+    async def _locate_nics(self, request: wire.LocateNicsRequest, caller: Caller) -> wire.LocateNicsResponse:
+        if len(request.addresses) > MAX_ADDRESSES_PER_CALL:
+            raise InvalidFieldError(f"addresses: one call has room for {MAX_ADDRESSES_PER_CALL:,}")
+        answer = nic_locations(request.addresses, self._registry.fabric)
+        await self._calls.charge(caller, answer.ByteSize())
+        return answer
 
     def _visible_jobs(self, caller: Caller) -> Container[str] | None:
         """The jobs that a caller may see: a tenant's own; None: all."""

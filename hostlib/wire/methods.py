@@ -41,3 +41,4 @@ DIRECTIVES = Method("Directives", wire.DirectivesRequest, wire.DirectivesRespons
 DEREGISTER_JOB = Method("DeregisterJob", wire.DeregisterJobRequest, wire.DeregisterJobResponse)
 EXCHANGE_PROBES = Method("ExchangeProbes", wire.ExchangeProbesRequest, wire.ExchangeProbesResponse)
 GET_PLAN = Method("GetPlan", wire.GetPlanRequest, wire.GetPlanResponse)
+LOCATE_NICS = Method("LocateNics", wire.LocateNicsRequest, wire.LocateNicsResponse)

@@ -389,3 +389,21 @@ class FlowDecision(_message.Message):
     level: int
     order: int
     def __init__(self, job: _Optional[str] = ..., flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., steered: _Optional[bool] = ..., level: _Optional[int] = ..., order: _Optional[int] = ...) -> None: ...
+
+class LocateNicsRequest(_message.Message):
+    __slots__ = ("addresses",)
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    addresses: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, addresses: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LocateNicsResponse(_message.Message):
+    __slots__ = ("locations",)
+    LOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    locations: _containers.RepeatedCompositeFieldContainer[NicLocation]
+    def __init__(self, locations: _Optional[_Iterable[_Union[NicLocation, _Mapping]]] = ...) -> None: ...
+
+class NicLocation(_message.Message):
+    __slots__ = ("nic",)
+    NIC_FIELD_NUMBER: _ClassVar[int]
+    nic: Nic
+    def __init__(self, nic: _Optional[_Union[Nic, _Mapping]] = ...) -> None: ...

@@ -168,7 +168,7 @@ class MemoryHostChannel:
         try:
             answer = await self._line.ask(method.path, request.SerializeToString(), deadline_s)
         except grpc.RpcError as error:
-            raise error_of(error) from None
+            raise error_of(error, method) from None
         return method.response.FromString(answer)
 
     async def stream(
@@ -181,7 +181,7 @@ class MemoryHostChannel:
             while (answer := await call.read()) is not None:
                 yield method.response.FromString(answer)
         except grpc.RpcError as error:
-            raise error_of(error) from None
+            raise error_of(error, method) from None
         finally:
             self._streams.remove(call)
             call.cancel()

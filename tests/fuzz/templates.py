@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from hostlib.wire import trainyard_pb2 as wire
 from p4src import P4INFO, PROGRAM
+from topologies.addressing import nic_address
 
 JOBS = tuple(f"j{number}" for number in range(6))
 TOKENS = ("token-a", "token-b")
@@ -102,6 +103,11 @@ def _exchange_probes(draws: Random) -> Message:
     )
 
 
+def _locate_nics(draws: Random) -> Message:
+    addresses = [nic_address(draws.randrange(2 * len(HOSTS)), nic_index=0) for _ in range(draws.choice((1, 4, 4096)))]
+    return wire.LocateNicsRequest(addresses=addresses)
+
+
 @cache
 def _pipeline() -> p4r.ForwardingPipelineConfig:
     config = p4r.ForwardingPipelineConfig(p4_device_config=PROGRAM.read_bytes())
@@ -172,6 +178,7 @@ _TEMPLATES: Mapping[str, Callable[[Random], Message]] = {
     "Directives": _of_job(wire.DirectivesRequest),
     "DeregisterJob": _of_job(wire.DeregisterJobRequest),
     "ExchangeProbes": _exchange_probes,
+    "LocateNics": _locate_nics,
     "Write": _write,
     "Read": _read,
     "SetForwardingPipelineConfig": _set_pipeline,

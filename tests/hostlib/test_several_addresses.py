@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from ipaddress import IPv4Address
 
 import grpc
 import grpc.aio
@@ -65,6 +66,7 @@ def test_the_leader_is_found_behind_addresses_that_do_not_answer_or_do_not_lead(
             await connection.register_job(GPT)
             await connection.register_flow_groups("gpt", [RING])
             assert (await connection.plan()).policy in ("", "crux")
+            assert await connection.locate_nics([IPv4Address(0)]) == (None,)
             assert [job.request.name for job in leader.registry.jobs] == ["gpt"]
 
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

@@ -150,6 +150,21 @@ def test_only_operators_and_viewers_see_the_whole(trial: Trial, client: str) -> 
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("client", "status"),
+    [("job-vision", OK), ("viewer", OK), ("operator", OK), ("agent-h0", grpc.StatusCode.PERMISSION_DENIED)],
+)
+def test_jobs_and_viewers_see_the_plan_and_where_addresses_are(
+    trial: Trial, client: str, status: grpc.StatusCode
+) -> None:
+    async def scenario() -> None:
+        async with secured(tls=trial.tls) as controller:
+            for method in (methods.GET_PLAN, methods.LOCATE_NICS):
+                assert await status_of(controller, trial.certificate(client), method.path) is status, method.name
+
+    run(scenario)
+
+
 def test_an_agent_speaks_for_its_own_host_alone(trial: Trial) -> None:
     async def scenario() -> None:
         async with (
@@ -255,7 +270,7 @@ def test_text_of_callers_reaches_neither_log_nor_answer_raw(trial: Trial, caplog
 def test_undecodable_requests_are_refused_by_name_and_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with secured() as controller:
-            for method in (EXPLAIN, LIST_JOBS.method, methods.REGISTER_JOB, methods.GET_PLAN):
+            for method in (EXPLAIN, LIST_JOBS.method, methods.REGISTER_JOB, methods.GET_PLAN, methods.LOCATE_NICS):
                 status = await status_of(controller, Credentials(), method.path, b"\xff\xff\xff")
                 assert status is grpc.StatusCode.INVALID_ARGUMENT, method.name
 

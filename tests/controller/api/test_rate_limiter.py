@@ -11,6 +11,8 @@ from controller.api import rate_limiter as flood_gate
 from controller.api.rate_limiter import BYTES_PER_UNIT, RateLimiter, RateLimitError
 from controller.planning.directives import FlowDirective, JobDirectives
 from hostlib.connection import Connection
+from hostlib.errors import RefusalReason, RefusedError
+from hostlib.messages import MAX_ADDRESSES_PER_CALL
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
 from policies.flows import FlowKey
@@ -76,6 +78,25 @@ def test_bytes_count_as_calls_do_and_a_connection_that_waits_is_let_through_agai
                     break
 
     virtual_time.run(scenario())
+
+
+def test_the_answer_about_addresses_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # However long it takes, nothing to speak of comes back meanwhile.
+    monkeypatch.setattr(flood_gate, "UNITS_PER_S", 0.001)
+
+    async def scenario() -> None:
+        async with served(plans_by_itself=False) as controller, Connection(controller.address) as client:
+            address = controller.routing.fabric.nics["h0"][0].address
+            request = wire.LocateNicsRequest(addresses=[address] * MAX_ADDRESSES_PER_CALL)
+            answer = await client._channel.call(methods.LOCATE_NICS, request, PATIENCE_S)
+            units = 1 + (request.ByteSize() + answer.ByteSize()) / BYTES_PER_UNIT
+            for _ in range(1, int(flood_gate.BURST_UNITS / units)):
+                await client._channel.call(methods.LOCATE_NICS, request, PATIENCE_S)
+            with pytest.raises(RefusedError) as refusal:
+                await client._channel.call(methods.LOCATE_NICS, request, PATIENCE_S)
+            assert refusal.value.reason is RefusalReason.EXHAUSTED
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
 def test_requests_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,7 @@ _IMPOSSIBLE = [
     (methods.HEARTBEAT, wire.HeartbeatRequest(job="bert", owner_token=_OWNER), _UNKNOWN, "job"),
     (methods.DEREGISTER_JOB, wire.DeregisterJobRequest(job="gpt", owner_token=_FOREIGNER), _DENIED, "owner_token"),
     (methods.DIRECTIVES, wire.DirectivesRequest(job="gpt", owner_token=_FOREIGNER), _DENIED, "owner_token"),
+    (methods.LOCATE_NICS, wire.LocateNicsRequest(addresses=[0] * 4097), _INVALID, "addresses"),
     (
         methods.REPORT_PROFILE,
         wire.ReportProfileRequest(job="gpt", owner_token=_FOREIGNER, profile=wire.Profile(compute_s=1)),

@@ -180,6 +180,28 @@ def test_the_plan_in_force_has_its_reasons(run: Run) -> None:
     run(scenario)
 
 
+def test_nics_are_located_by_address_in_the_order_of_the_question(run: Run, routing: Routing) -> None:
+    nics = routing.fabric.nics
+    known = {IPv4Address(nics[host][0].address): Nic(host) for host in ("h3", "h0")}
+    unknown = [IPv4Address(number) for number in (0, nics["h0"][0].address + 1, (1 << 32) - 1)]
+
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
+        assert await client.locate_nics([]) == ()
+        assert await client.locate_nics([*known, *unknown, *known]) == (*known.values(), *[None] * 3, *known.values())
+
+    run(scenario)
+
+
+def test_more_addresses_than_a_call_has_room_for_are_located_in_several(run: Run, routing: Routing) -> None:
+    addresses = [IPv4Address(routing.fabric.nics[host][0].address) for host in ("h0", "h1", "h2")]
+
+    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
+        located = await client.locate_nics(addresses * 4096)
+        assert located == (Nic("h0"), Nic("h1"), Nic("h2")) * 4096
+
+    run(scenario)
+
+
 def test_same_registration_twice_plans_once(run: Run) -> None:
     async def scenario(client: DrivenConnection, southbound: RecordingSouthbound) -> None:
         for _ in range(2):

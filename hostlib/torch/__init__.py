@@ -1,0 +1,82 @@
+"""PyTorch jobs register themselves: one line in a training script, or none.
+
+    import hostlib.torch
+
+    hostlib.torch.attach()
+
+sees every collective of the process from then on, registers with the controller at ``TRAINYARD_CONTROLLER`` what the
+job sends in an iteration, and marks its connections with the levels that the controller decides. ``python -m hostlib
+run train.py`` does the same for a script as it is. Without a controller the job runs as it would without us.
+"""
+
+import atexit
+import logging
+import os
+
+from hostlib.credentials import Credentials
+from hostlib.torch.network_address import choose_interface
+from hostlib.torch.session import Session
+from hostlib.torch.settings import Settings
+from hostlib.torch.statistics import State, Statistics
+
+__all__ = ["State", "Statistics", "attach", "detach", "stats"]
+
+_LOG = logging.getLogger(__name__)
+
+_session: Session | None = None
+
+
+def attach(
+    controller: str | None = None,
+    job: str | None = None,
+    *,
+    credentials: Credentials | None = None,
+    profile_iterations: int = 5,
+) -> None:
+    """Observe this process and register its job. Call it before ``init_process_group``; again, it does nothing.
+
+    It raises nothing: what is wrong is logged once, and the job runs on.
+
+    Args:
+        controller: HOST:PORT or unix:/PATH, or several with commas between; None: ``TRAINYARD_CONTROLLER``.
+        job: The job's name; None: ``TRAINYARD_JOB``, else the script's, with the id of its run.
+        credentials: How to speak with the controller; None: those of the environment.
+        profile_iterations: Over so many iterations the profile is measured. The job is registered after the first.
+    """
+    global _session  # one per process, as there is one torch.distributed
+    if _session is not None:
+        return
+    try:
+        choose_interface()
+        _session = Session(Settings.found(controller, job, credentials, profile_iterations))
+    except Exception as error:
+        _LOG.warning("Trainyard cannot be attached, and the job runs without: %s", error)
+        return
+    atexit.register(detach)
+
+
+def detach() -> None:
+    """Withdraw the job and observe this process no more. It is done at the interpreter's end."""
+    global _session  # see attach
+    session, _session = _session, None
+    if session is not None:
+        atexit.unregister(detach)
+        session.close()
+
+
+def stats() -> Statistics:
+    """Return what the network has done for the job so far; in state ``plain`` where nothing is attached."""
+    if _session is None:
+        return Statistics(State.PLAIN, "", note="nothing is attached")
+    return _session.statistics()
+
+
+def _forget_in_child() -> None:
+    """A forked child, such as a data loader's worker, is not the job."""
+    global _session  # see attach
+    session, _session = _session, None
+    if session is not None:
+        session.abandon()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,49 @@
+"""What a process of a job does, as it is seen: collectives, waits, and steps of the optimizer."""
+
+from typing import NamedTuple
+
+
+class Issue(NamedTuple):
+    """A collective begins.
+
+    ``size_bytes``, ``peer`` and ``splits_bytes`` are those of ``algorithms.Collective``; ``group`` is the name of its
+    process group, ``number`` counts the collectives of this process.
+    """
+
+    number: int
+    time_ns: int
+    operation: str
+    group: str
+    size_bytes: int
+    peer: int | None
+    splits_bytes: tuple[int, ...]
+
+
+class Completion(NamedTuple):
+    """The collective with this number has ended."""
+
+    number: int
+    time_ns: int
+
+
+class Wait(NamedTuple):
+    """The process has waited, for the collective with this number where that is known."""
+
+    number: int | None
+    begin_ns: int
+    end_ns: int
+
+
+class StepBegin(NamedTuple):
+    """The optimizer begins its step: all gradients are there."""
+
+    time_ns: int
+
+
+class StepEnd(NamedTuple):
+    """The optimizer has ended its step: an iteration is over."""
+
+    time_ns: int
+
+
+Event = Issue | Completion | Wait | StepBegin | StepEnd

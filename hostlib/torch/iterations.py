@@ -1,0 +1,97 @@
+"""Cuts what a process does into iterations: at the optimizer's steps, else where collectives repeat."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hostlib.torch.events import Event, Issue, StepEnd
+
+_REPEATS = 3
+"""So often a sequence of collectives must come before it counts as an iteration."""
+_LONGEST_PERIOD = 4096
+"""Collectives of an iteration that has no step."""
+_TRIED_FROM = 64
+"""So many collectives without a step, and the program is believed to have none: models are set up with fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One iteration: from the end of a step to the end of the next.
+
+    Attributes:
+        begin_ns: When it has begun.
+        end_ns: When it has ended.
+        events: What has happened in it, in order.
+    """
+
+    begin_ns: int
+    end_ns: int
+    events: tuple[Event, ...]
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """Its collectives."""
+        return tuple(event for event in self.events if isinstance(event, Issue))
+
+    @property
+    def sent_bytes(self) -> dict[str, int]:
+        """Bytes of its collectives by process group, as a signature of what it does."""
+        totals: dict[str, int] = {}
+        for issue in self.issues:
+            totals[issue.group] = totals.get(issue.group, 0) + issue.size_bytes
+        return totals
+
+
+@dataclass
+class Cutter:
+    """Cuts a stream of events. An iteration without collectives belongs to the next one."""
+
+    _events: list[Event] = field(default_factory=list)
+    _begin_ns: int | None = None
+    _has_steps: bool = False
+
+    def cut(self, events: Iterable[Event]) -> list[Iteration]:
+        """Take further events; return the iterations that have ended with them.
+
+        What comes before the first step is no iteration, because nobody knows when it has begun.
+        """
+        ended: list[Iteration] = []
+        for event in events:
+            self._events.append(event)
+            if isinstance(event, StepEnd):
+                self._has_steps = True
+                if any(isinstance(each, Issue) for each in self._events):
+                    self._end(event.time_ns, len(self._events), ended)
+        if not self._has_steps:
+            self._cut_where_repeated(ended)
+        return ended
+
+    def _end(self, end_ns: int, count: int, ended: list[Iteration]) -> None:
+        if self._begin_ns is not None:
+            ended.append(Iteration(self._begin_ns, end_ns, tuple(self._events[:count])))
+        del self._events[:count]
+        self._begin_ns = end_ns
+
+    def _cut_where_repeated(self, ended: list[Iteration]) -> None:
+        """Cut before each repetition of a sequence of collectives that has come three times."""
+        issues = [(at, event) for at, event in enumerate(self._events) if isinstance(event, Issue)]
+        keys = [(issue.operation, issue.group, issue.size_bytes, issue.peer) for _, issue in issues]
+        period = shortest_period(keys) if len(keys) >= _TRIED_FROM else None
+        if period is None:
+            del self._events[: max(0, len(self._events) - _REPEATS * _LONGEST_PERIOD)]
+            return
+        first = (len(keys) - 1) % period
+        removed = 0
+        for number in range(first, len(keys), period):
+            at, issue = issues[number]
+            self._end(issue.time_ns, at - removed, ended)
+            removed = at
+
+
+def shortest_period(keys: Sequence[object]) -> int | None:
+    """Return after how many keys the sequence's end repeats, three times at least; None where it does not."""
+    for period in range(1, min(len(keys) // _REPEATS, _LONGEST_PERIOD) + 1):
+        if keys[-1] == keys[-1 - period]:
+            tail = keys[-_REPEATS * period :]
+            if all(tail[at] == tail[at - period] for at in range(period, len(tail))):
+                return period
+    return None

@@ -1,0 +1,126 @@
+"""The first rank's part: it registers the job at the controller, and hears at which levels the ranks are to send."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hostlib.blocking import BlockingClient
+from hostlib.errors import RefusedError
+from hostlib.torch.report import RankReport
+from hostlib.torch.settings import Settings
+from hostlib.torch.template import Template, addresses_of, template_of
+from hostlib.types import Directives
+
+_LOG = logging.getLogger(__name__)
+
+_LOCATES_WITHIN_S = 5.0
+
+Row = tuple[int, str, str, int, str, int, int]
+"""A connection: the rank that sends, its flow group, address, port, peer's address and port, and the level."""
+
+
+class Leader:
+    """Registers one job, anew where it has changed.
+
+    Args:
+        settings: The job's name, and where the controller is.
+        on_levels: Called with a Plan's number and the levels of connections, whenever there is a new Plan.
+        on_note: Called with what there is to say.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_levels: Callable[[int, Sequence[Row]], None],
+        on_note: Callable[[str], None],
+    ) -> None:
+        self.template: Template | None = None
+        self._settings = settings
+        self._on_levels = on_levels
+        self._on_note = on_note
+        self._client = BlockingClient(settings.controllers, settings.owner_token, settings.credentials)
+        self._following: threading.Thread | None = None
+
+    def register(self, reports: Sequence[RankReport]) -> bool:
+        """Register the job, or amend it where only its times have changed.
+
+        Return whether there is something to register and the controller may be asked; False is worth another try.
+        """
+        try:
+            found = self._client.locate_nics(addresses_of(reports), _LOCATES_WITHIN_S)
+        except RefusedError as error:
+            self._on_note(f"the controller refuses to say which NICs the job has: {error}")
+            return False
+        if found is None:
+            self._on_note("no controller answers: the job is registered when one does")
+            return False
+        nics = {address: nic for address, nic in zip(addresses_of(reports), found, strict=True) if nic is not None}
+        template = template_of(self._settings.job, reports, nics)
+        if template.job is None:
+            unknown = ", ".join(map(str, sorted(template.unknown)))
+            self._on_note(
+                f"the controller knows no NIC with address {unknown}" if unknown else "nothing crosses the network"
+            )
+            return True
+        if self.template is not None and self.template.job is not None:
+            if self.template.flow_groups == template.flow_groups:
+                assert template.job.profile is not None
+                self._client.report_profile(self.template.job.name, template.job.profile, template.task_graph)
+                return True
+            self._client.deregister(self.template.job.name)
+        self.template = template
+        self._client.register_job(template.job)
+        self._client.register_flow_groups(template.job.name, template.flow_groups, template.task_graph)
+        self._following = threading.Thread(target=self._follow, args=(template,), name="trainyard-levels", daemon=True)
+        self._following.start()
+        return True
+
+    def is_acknowledged(self) -> bool:
+        """Return whether the controller knows all of the job."""
+        job = None if self.template is None else self.template.job
+        return job is not None and self._client.acknowledged(job.name, timeout_s=0.0)
+
+    def refusal(self) -> str:
+        """Return why the controller refuses the job; nothing where it does not."""
+        job = None if self.template is None else self.template.job
+        refused = None if job is None else self._client.refusal(job.name)
+        return "" if refused is None else str(refused)
+
+    def note_iteration(self, iteration: int) -> None:
+        """Tell that an iteration begins."""
+        template = self.template
+        if template is not None and template.job is not None:
+            names = [group.name for group in template.flow_groups]
+            self._client.start_flow_groups(template.job.name, names, iteration)
+
+    def close(self) -> None:
+        """Withdraw the job, and end all threads."""
+        if self.template is not None and self.template.job is not None:
+            self._client.deregister(self.template.job.name)
+        self._client.close()
+        if self._following is not None:
+            self._following.join(timeout=3.0)
+
+    def _follow(self, template: Template) -> None:
+        """Hand on the levels of every Plan, until the job is withdrawn."""
+        assert template.job is not None
+        try:
+            for directives in self._client.directives(template.job.name):
+                self._on_levels(directives.plan_number, rows_of(template, directives))
+        except ValueError:
+            return  # the job was withdrawn before anybody followed
+        except Exception:
+            _LOG.exception("job %s goes on without levels", template.job.name)
+
+
+def rows_of(template: Template, directives: Directives) -> list[Row]:
+    """Return the level of every connection for which a Plan has one."""
+    rows: list[Row] = []
+    for directive in directives.flows:
+        connection: Any = template.connections.get((directive.flow_group, directive.flow))
+        if connection is not None and connection.endpoints is not None:
+            ends = connection.endpoints
+            where = (str(ends.address), ends.port, str(ends.peer_address), ends.peer_port)
+            rows.append((connection.source, directive.flow_group, *where, directive.level))
+    return rows

@@ -1,0 +1,139 @@
+"""Measures an iteration of one process: how long it computes, and from when to when its transfers may take.
+
+Time is counted as computation time: the machine's, without the stalls in which the process waits for the network. A
+collective is released where it begins, and needed where the process waits for it. What a process group may take without
+anybody waiting is the time covered by at least one of its collectives: all of the backward pass for DDP's buckets,
+nothing for the all-reduces of tensor parallelism, which are waited for at once.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from hostlib.torch.events import Completion, Issue, StepBegin, Wait
+from hostlib.torch.iterations import Iteration
+
+_ONE_SIDED = frozenset({"send"})
+"""Nobody waits for these at the sender: they are needed elsewhere."""
+_FUTURES = frozenset({"allreduce_", "allreduce_coalesced_", "reduce_scatter_", "_reduce_scatter_base_"})
+"""What C++ may wait for, by its future: gradients, before the optimizer's step."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTimes:
+    """When the collectives of a process group happen, in seconds of computation after the iteration's begin.
+
+    Attributes:
+        release_s: The first one begins.
+        slack_s: So long computation goes on, all in all, while some of them are under way and nobody waits.
+    """
+
+    release_s: float
+    slack_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """An iteration of one process.
+
+    Attributes:
+        iteration_s: How long it takes.
+        compute_s: How long of that it does not wait for collectives.
+        groups: By process group.
+    """
+
+    iteration_s: float
+    compute_s: float
+    groups: dict[str, GroupTimes]
+
+
+def measured(iteration: Iteration) -> Measurement:
+    """Measure an iteration that was recorded while waits were."""
+    issues = {issue.number: issue for issue in iteration.issues}
+    waits = _waits(iteration)
+    stalls: list[Interval] = [(event.begin_ns, event.end_ns) for event in iteration.events if isinstance(event, Wait)]
+    stall = _stall_for_futures(iteration, issues, waits)
+    if stall is not None:
+        stalls.append(stall)
+    stalls = _union(stalls)
+
+    def computed_s(time_ns: float) -> float:
+        stalled = sum(min(end, time_ns) - begin for begin, end in stalls if begin < time_ns)
+        return (time_ns - iteration.begin_ns - stalled) / 1e9
+
+    end_s = computed_s(iteration.end_ns)
+    spans: dict[str, list[Interval]] = {}
+    for number, issue in issues.items():
+        if number in waits:
+            needed_s = computed_s(waits[number].begin_ns)
+        elif issue.operation in _ONE_SIDED or stall is None:
+            needed_s = end_s
+        else:
+            needed_s = computed_s(stall[0])
+        spans.setdefault(issue.group, []).append((computed_s(issue.time_ns), needed_s))
+    groups = {
+        name: GroupTimes(min(begin for begin, _ in found), sum(end - begin for begin, end in _union(found)))
+        for name, found in spans.items()
+    }
+    return Measurement((iteration.end_ns - iteration.begin_ns) / 1e9, end_s, groups)
+
+
+def combined(measurements: Sequence[Measurement]) -> Measurement:
+    """Return the medians over iterations, or over processes, of which there is at least one."""
+    names = {name for each in measurements for name in each.groups}
+    groups = {}
+    for name in sorted(names):
+        found = [each.groups[name] for each in measurements if name in each.groups]
+        groups[name] = GroupTimes(median(one.release_s for one in found), median(one.slack_s for one in found))
+    return Measurement(
+        median(each.iteration_s for each in measurements), median(each.compute_s for each in measurements), groups
+    )
+
+
+def _waits(iteration: Iteration) -> dict[int, Wait]:
+    """Return the wait for each collective that has one.
+
+    One that names none, of a functional collective, is for the oldest that nobody has waited for.
+    """
+    waits: dict[int, Wait] = {}
+    named = {event.number for event in iteration.events if isinstance(event, Wait)}
+    begun: deque[int] = deque()
+    for event in iteration.events:
+        if isinstance(event, Issue) and event.number not in named:
+            begun.append(event.number)
+        elif isinstance(event, Wait) and event.number is not None:
+            waits[event.number] = event
+        elif isinstance(event, Wait) and begun:
+            waits[begun.popleft()] = event
+    own = {issue.number for issue in iteration.issues}
+    return {number: wait for number, wait in waits.items() if number in own}
+
+
+def _stall_for_futures(iteration: Iteration, issues: dict[int, Issue], waits: dict[int, Wait]) -> Interval | None:
+    """Return the stall before the optimizer's step for gradients that nobody has waited for in Python.
+
+    DDP waits for the futures of all buckets when the last one has begun, which is when the backward pass has ended.
+    """
+    silent = {number for number, issue in issues.items() if number not in waits and issue.operation in _FUTURES}
+    begins = [event.time_ns for event in iteration.events if isinstance(event, StepBegin)]
+    ends = [event.time_ns for event in iteration.events if isinstance(event, Completion) and event.number in silent]
+    if not silent or not begins or not ends:
+        return None
+    begin_ns, end_ns = max(issues[number].time_ns for number in silent), max(ends)
+    if end_ns > begins[-1]:
+        return None  # the step has not waited for them
+    return begin_ns, max(begin_ns, end_ns)
+
+
+def _union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return disjoint intervals that cover the same, in order."""
+    joined: list[Interval] = []
+    for begin, end in sorted(intervals):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((begin, max(begin, end)))
+    return joined

@@ -1,0 +1,165 @@
+"""What one process knows of its own iterations: it measures some, and notices when what they send has changed."""
+
+import os
+from collections import deque
+from collections.abc import Iterable
+from ipaddress import IPv4Address
+from statistics import median
+from typing import Protocol
+
+from hostlib.torch.algorithms import Collective, sent_bytes
+from hostlib.torch.iterations import Cutter, Iteration
+from hostlib.torch.measurement import GroupTimes, Measurement, combined, measured
+from hostlib.torch.network_address import own_address
+from hostlib.torch.process_groups import Group, GroupWatch, known_groups, role_of
+from hostlib.torch.recorder import Recorder
+from hostlib.torch.report import GroupReport, RankReport
+from hostlib.torch.sockets import Endpoints
+
+_DRIFT_SHARE = 0.1
+"""An iteration is another one if it sends this much more or less than the one that was reported."""
+_DRIFT_ITERATIONS = 3
+"""So many of them in a row, because a few are different in every job: those that evaluate, or save."""
+_RECENT = 50
+_OF_ONE_PART = frozenset({"gather_", "scatter_"})
+"""The tee sees the part of one rank; the algorithms take all parts."""
+
+
+class Reports(Protocol):
+    """Takes reports: the exchange with the other ranks."""
+
+    def report(self, round_number: int, text: str) -> None:
+        """Give the report of this rank in a round."""
+
+
+class Observation:
+    """The iterations of a process.
+
+    It reports twice in a row: after the first whole iteration, so that the job is registered soon, and after
+    ``profile_iterations``. Where what they send has changed for good, it measures and reports again.
+
+    Args:
+        recorder: What the process does.
+        groups: Which connections belong to which process group.
+        profile_iterations: Over so many iterations the profile is measured.
+
+    Attributes:
+        num_iterations: Iterations that have ended.
+        rendezvous_port: The store's, whose connections are no group's; None: it has none.
+    """
+
+    def __init__(self, recorder: Recorder, groups: GroupWatch, profile_iterations: int) -> None:
+        self.num_iterations = 0
+        self.rendezvous_port: int | None = None
+        self._recorder = recorder
+        self._groups = groups
+        self._profile_iterations = profile_iterations
+        self._cutter = Cutter()
+        self._rank = 0
+        self._rounds = 0
+        self._reports: deque[str] = deque()
+        self._measured: list[Measurement] = []
+        self._reported: dict[str, int] = {}
+        self._differing = 0
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+        self._compute_s: float | None = None
+
+    @property
+    def iteration_s(self) -> float | None:
+        """The median of the last iterations; None before the first."""
+        return median(self._recent) if self._recent else None
+
+    @property
+    def compute_s(self) -> float | None:
+        """How long an iteration computes; None before one was measured."""
+        return self._compute_s
+
+    def begin(self, rank: int) -> None:
+        """Begin anew, in a new default process group."""
+        self._rank, self._rounds = rank, 0
+        self._reports.clear()
+        self._measure()
+
+    def look(self) -> bool:
+        """Take what was recorded; return whether an iteration has ended."""
+        iterations = self._cutter.cut(self._recorder.take())
+        for iteration in iterations:
+            self.num_iterations += 1
+            self._recent.append((iteration.end_ns - iteration.begin_ns) / 1e9)
+            if self._recorder.is_profiling:
+                self._profile(iteration)
+            else:
+                self._compare(iteration)
+        return bool(iterations)
+
+    def send_report(self, reports: Reports) -> None:
+        """Give the reports that are there."""
+        while self._reports:
+            reports.report(self._rounds, self._reports.popleft())
+            self._rounds += 1
+
+    def _measure(self) -> None:
+        self._measured.clear()
+        self._differing = 0
+        self._recorder.start_profiling()
+
+    def _profile(self, iteration: Iteration) -> None:
+        self._measured.append(measured(iteration))
+        if len(self._measured) in (1, self._profile_iterations):
+            together = combined(self._measured)
+            self._compute_s = together.compute_s
+            self._reported = iteration.sent_bytes
+            self._reports.append(self._report(iteration, together).to_json())
+        if len(self._measured) >= self._profile_iterations:
+            self._recorder.stop_profiling()
+
+    def _compare(self, iteration: Iteration) -> None:
+        now, before = iteration.sent_bytes, self._reported
+        differing = sum(abs(now.get(name, 0) - before.get(name, 0)) for name in {*now, *before})
+        if differing <= _DRIFT_SHARE * sum(before.values()):
+            self._differing = 0
+            return
+        self._differing += 1
+        if self._differing >= _DRIFT_ITERATIONS:
+            self._measure()
+
+    def _report(self, iteration: Iteration, measurement: Measurement) -> RankReport:
+        known = known_groups()
+        reports = [
+            self._group_report(known[name], iteration, times)
+            for name, times in measurement.groups.items()
+            if name in known
+        ]
+        owned = frozenset(each for report in reports for each in report.connections)
+        unowned = tuple(
+            each for each in self._groups.unowned() - owned if self.rendezvous_port not in (each.port, each.peer_port)
+        )
+        return RankReport(self._rank, _address(reports), measurement, tuple(reports), unowned)
+
+    def _group_report(self, group: Group, iteration: Iteration, times: GroupTimes) -> GroupReport:
+        totals: dict[int, int] = {}
+        operations: dict[str, int] = {}
+        own = group.ranks.index(self._rank)
+        for issue in iteration.issues:
+            if issue.group != group.name:
+                continue
+            operations[issue.operation] = operations.get(issue.operation, 0) + issue.size_bytes
+            parts = len(group.ranks) if issue.operation in _OF_ONE_PART else 1
+            collective = Collective(issue.operation, issue.size_bytes * parts, issue.peer, issue.splits_bytes)
+            for peer, size_bytes in sent_bytes(collective, own, len(group.ranks), group.backend).items():
+                totals[group.ranks[peer]] = totals.get(group.ranks[peer], 0) + size_bytes
+        opened = tuple(
+            each
+            for each in self._groups.opened_by(group.name)
+            if self.rendezvous_port not in (each.port, each.peer_port)
+        )
+        return GroupReport(group.name, role_of(group, operations), group.backend, group.ranks, totals, opened, times)
+
+
+def _address(reports: Iterable[GroupReport]) -> IPv4Address | None:
+    """Return the address that this process sends from: that of a group's connection, else of the way to the master."""
+    addresses: list[Endpoints] = [each for report in reports for each in report.connections]
+    if addresses:
+        return addresses[0].address
+    master = os.environ.get("MASTER_ADDR")
+    return own_address(master) if master else None

@@ -1,0 +1,220 @@
+"""The life of one process of a job: it observes iterations, reports them, and sends at the levels that it is told.
+
+Two threads do all of it. One takes what the recorder has seen, and measures. The other one speaks: in the first rank
+with the controller and all other ranks, elsewhere with the first rank. The job's own threads never wait for them.
+Whatever goes wrong in them ends in a note, and the job runs as it would without us.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import torch.distributed as dist
+
+from hostlib.torch.exchange import Exchange, ExchangeError
+from hostlib.torch.leader import Leader, Row
+from hostlib.torch.levels import Levels
+from hostlib.torch.observation import Observation
+from hostlib.torch.process_groups import GroupWatch
+from hostlib.torch.recorder import Recorder
+from hostlib.torch.report import RankReport
+from hostlib.torch.settings import Settings
+from hostlib.torch.statistics import State, Statistics
+
+_LOG = logging.getLogger("hostlib.torch")
+
+_LOOK_S, _FIRST_LOOK_S = 0.25, 0.05
+_RETRY_S = 2.0
+_ENDS_WITHIN_S = 3.0
+
+
+class Session:
+    """One process of a job, from ``attach`` to its end.
+
+    Args:
+        settings: The job's name, and where the controller is.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._is_over = threading.Event()
+        self._has_group = threading.Event()
+        self._state, self._note = State.WAITING, ""
+        self._rank: int | None = None
+        self._epoch = 0
+        self._leader: Leader | None = None
+        self._is_saying_farewell = False
+        self._groups = GroupWatch(self._has_group.set, self._leave)
+        self._recorder = Recorder()
+        self._levels = Levels()
+        self._observation = Observation(self._recorder, self._groups, settings.profile_iterations)
+        self._recorder.start_profiling()
+        if dist.is_initialized():
+            self._has_group.set()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=f"trainyard-{name}", daemon=True)
+            for name, work in (("observe", self._observe), ("speak", self._speak))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End the threads, withdraw the job, and observe no more."""
+        self._is_over.set()
+        self._has_group.set()
+        self._recorder.has_stepped.set()
+        for thread in self._threads:
+            thread.join(_ENDS_WITHIN_S)
+        self._groups.close()
+        self._recorder.close()
+
+    def abandon(self) -> None:
+        """Do nothing any more, in a forked child, which has none of the threads."""
+        self._recorder.close()
+        self._groups.close()
+
+    def statistics(self) -> Statistics:
+        """Return what the network has done so far."""
+        observed, levels = self._observation, self._levels
+        sent_bytes, retransmissions = levels.counters()
+        return Statistics(
+            state=self._state,
+            job=self.settings.job,
+            rank=self._rank,
+            note=self._note,
+            iterations=observed.num_iterations,
+            collectives=self._recorder.num_collectives,
+            plan_number=levels.plan_number,
+            levels=levels.of_groups,
+            iteration_s=observed.iteration_s,
+            iteration_before_s=levels.iteration_before_s,
+            compute_s=observed.compute_s,
+            sent_bytes=sent_bytes,
+            retransmissions=retransmissions,
+        )
+
+    # ---- threads ----------------------------------------------------------------------------------------------------
+
+    def _guarded(self, work: Any) -> None:
+        try:
+            work()
+        except Exception:
+            _LOG.exception("job %s goes on as it would without Trainyard", self.settings.job)
+            self._state, self._note = State.PLAIN, "the host library has failed"
+            self._recorder.close()
+
+    def _observe(self) -> None:
+        """Take what was recorded, until the end."""
+        while not self._is_over.is_set():
+            if self._recorder.is_profiling:
+                self._recorder.has_stepped.wait(_LOOK_S)
+                self._recorder.has_stepped.clear()
+            else:
+                self._is_over.wait(_LOOK_S)
+            if self._recorder.failure is not None:
+                raise self._recorder.failure
+            if self._observation.look() and self._leader is not None:
+                self._leader.note_iteration(self._observation.num_iterations)
+
+    def _speak(self) -> None:
+        """Speak with the other ranks, for as long as each default process group is there."""
+        while not self._is_over.is_set():
+            self._has_group.wait()
+            self._has_group.clear()
+            # The first group is made a moment before it is the default one.
+            while not dist.is_initialized() and not self._is_over.wait(_FIRST_LOOK_S):
+                pass
+            if self._is_over.is_set() or dist.get_world_size() < 2:
+                continue
+            self._epoch += 1
+            self._is_saying_farewell = False
+            try:
+                self._converse()
+            except ExchangeError as error:
+                if not self._is_saying_farewell:
+                    self._say(State.PLAIN, f"the ranks cannot speak with each other: {error}")
+
+    def _converse(self) -> None:
+        self._rank = dist.get_rank()
+        start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch}"
+        exchange = Exchange(self._rank, dist.get_world_size(), start)
+        self._levels.rendezvous_port = self._observation.rendezvous_port = exchange.port
+        self._observation.begin(self._rank)
+        self._state = State.PROFILING
+        if self._rank == 0:
+            self._lead(exchange)
+        else:
+            self._follow(exchange)
+
+    @property
+    def _is_leaving(self) -> bool:
+        return self._is_over.is_set() or self._is_saying_farewell
+
+    def _lead(self, exchange: Exchange) -> None:
+        if not self.settings.controllers:
+            self._say(State.PLAIN, "no controller is named: set TRAINYARD_CONTROLLER")
+            exchange.tell({"end": True})
+            return
+        leader = Leader(self.settings, lambda plan, rows: self._tell(exchange, plan, rows), self._remark)
+        try:
+            number = 0
+            while not self._is_leaving:
+                self._levels.mark_rendezvous()
+                self._observation.send_report(exchange)
+                reports = exchange.reports(number)
+                if reports is not None:
+                    self._register(leader, [RankReport.from_json(text) for text in reports])
+                    number += 1
+                self._look_at(leader)
+            exchange.tell({"end": True})
+        finally:
+            self._leader = None
+            leader.close()
+
+    def _register(self, leader: Leader, reports: Sequence[RankReport]) -> None:
+        while not self._is_leaving and not leader.register(reports):
+            self._is_over.wait(_RETRY_S)
+        self._leader = leader
+        self._state = State.PLAIN if leader.template is None else State.REGISTERING
+
+    def _look_at(self, leader: Leader) -> None:
+        if refusal := leader.refusal():
+            self._say(State.REGISTERING, f"the controller refuses the job: {refusal}")
+        elif leader.is_acknowledged():
+            self._state, self._note = State.REGISTERED, ""
+
+    def _tell(self, exchange: Exchange, plan_number: int, rows: Sequence[Row]) -> None:
+        """Tell all ranks the levels of a Plan; this one as well."""
+        try:
+            exchange.tell({"plan": plan_number, "rows": rows})
+        except ExchangeError:
+            return  # the job is ending
+        self._levels.apply(plan_number, [row for row in rows if row[0] == self._rank], self._observation.iteration_s)
+
+    def _follow(self, exchange: Exchange) -> None:
+        while not self._is_leaving:
+            self._levels.mark_rendezvous()
+            self._observation.send_report(exchange)
+            message = exchange.hear()
+            if message is None:
+                continue
+            if message.get("end"):
+                return
+            own = [tuple(row) for row in message["rows"] if row[0] == self._rank]
+            self._levels.apply(message["plan"], own, self._observation.iteration_s)
+            self._state = State.REGISTERED
+
+    def _leave(self) -> None:
+        """The default process group will be destroyed: the ranks need not speak any more."""
+        self._is_saying_farewell = True
+
+    def _remark(self, note: str) -> None:
+        self._say(self._state, note)
+
+    def _say(self, state: State, note: str) -> None:
+        """Say something once."""
+        if note != self._note:
+            _LOG.warning("job %s: %s", self.settings.job, note)
+        self._state, self._note = state, note
