@@ -111,7 +111,7 @@ class RankProcesses:
         with theirs:
             self._zygote = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", f"{_MODULES}.zygote", str(os.getpid())),
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
                 env=os.environ | _ONE_THREAD,
@@ -125,10 +125,10 @@ class RankProcesses:
     ) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             *self._laboratory.command(host, sys.executable, "-P", "-m", f"{_MODULES}.torch_rank", plan),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=os.environ | _ONE_THREAD | environment,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=theirs.fileno(),
+            env={**os.environ, **_ONE_THREAD, **environment},
             start_new_session=True,
         )
         self._started.append(process)

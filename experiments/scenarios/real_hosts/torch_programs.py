@@ -27,7 +27,6 @@ _READY, _PAUSED = b"ready", b"paused"
 _READY_WITHIN_S = 180.0
 _OTHERS_FAIL_WITHIN_S = 3.0
 """After one rank of a job has ended, so that the failure has what the others say of it."""
-_LEAVE_WITHIN_S = 10.0
 _LAST_LINES = 3
 
 
@@ -37,7 +36,7 @@ def torch_jobs(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
 
 
 class TorchPrograms:
-    """Runs the ranks of PyTorch jobs, as an async context manager; all that still run are ended on exit.
+    """Runs the ranks of PyTorch jobs, as an async context manager; all that still run are killed on exit.
 
     A job trains for its ``iterations``, or until its ``duration_s`` has passed, and then leaves, unless ``is_kept``:
     then its ranks wait to be started again.
@@ -86,12 +85,6 @@ class TorchPrograms:
     ) -> None:
         for timer in self._pausing.values():
             timer.cancel()
-        for name in self._ranks:
-            self._dismiss(name)
-        if kind is None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LEAVE_WITHIN_S):
-                    await asyncio.gather(*self._watching.values())
         for watching in self._watching.values():
             watching.cancel()
         await asyncio.gather(*self._watching.values(), return_exceptions=True)
@@ -176,7 +169,9 @@ class TorchPrograms:
             self._ready[name].set()
         finally:
             for process in ranks:
-                process.process.send_signal(signal.SIGKILL)
+                if process.process.returncode is None:
+                    with suppress(ProcessLookupError):
+                        process.process.send_signal(signal.SIGKILL)
             await asyncio.gather(*ends, return_exceptions=True)
             for process in ranks:
                 process.hears.close()
