@@ -18,9 +18,10 @@ from workloads.workload import CommandWorkload
 
 _LOG = logging.getLogger(__name__)
 
-_REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
+REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
 """What rank 0 prints at the end of each iteration."""
-_MASTER_PORT = 29500
+MASTER_PORT = 29500
+"""Of the first job; each has one of its own."""
 _LAST_LINES = 5
 _ENDS_WITHIN_S = 10.0
 _LONGEST_LINE_BYTES = 1 << 16
@@ -51,7 +52,7 @@ class CommandPrograms:
         happened: Callable[[NetworkEvent], None],
     ) -> None:
         self._jobs = {job.name: job for job in jobs if isinstance(job.specification.workload, CommandWorkload)}
-        self._numbers = {name: number for number, name in enumerate(self._jobs)}
+        self._numbers = {job.name: number for number, job in enumerate(jobs)}
         self._laboratory = laboratory
         self._fabric = fabric
         self._controller = controller
@@ -111,7 +112,7 @@ class CommandPrograms:
             "WORLD_SIZE": str(len(job.hosts)),
             "LOCAL_RANK": "0",
             "MASTER_ADDR": job.hosts[0],
-            "MASTER_PORT": str(_MASTER_PORT + self._numbers[job.name]),
+            "MASTER_PORT": str(MASTER_PORT + self._numbers[job.name]),
             "TRAINYARD_JOB": job.name,
             "TRAINYARD_CONTROLLER": self._controller,
         }
@@ -128,11 +129,11 @@ class CommandPrograms:
         """Read what a program says until it has ended; return how it has failed, None where it has not."""
         assert process.stdout is not None
         last: list[str] = []
-        async for line in _lines(process.stdout):
+        async for line in lines(process.stdout):
             said = printable(line.decode(errors="replace").rstrip())
             last = [*last, said][-_LAST_LINES:]
             _LOG.info("%s at %s: %s", job.name, job.hosts[rank], said)
-            if rank == 0 and (report := _REPORT.search(line)):
+            if rank == 0 and (report := REPORT.search(line)):
                 self._happened(IterationEnd(job.name, float(report[1])))
         status = await process.wait()
         if status == 0:
@@ -159,7 +160,7 @@ async def _end(processes: Sequence[asyncio.subprocess.Process]) -> None:
                 await process.wait()
 
 
-async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """Yield the lines of a program, which end with a line feed or, as progress bars do, a carriage return.
 
     A line that is too long comes in parts.
