@@ -41,7 +41,7 @@ def attach(
         controller: HOST:PORT or unix:/PATH, or several with commas between; None: ``TRAINYARD_CONTROLLER``.
         job: The job's name; None: ``TRAINYARD_JOB``, else the script's, with the id of its run.
         credentials: How to speak with the controller; None: those of the environment.
-        profile_iterations: Over so many iterations the profile is measured. The job is registered after the first.
+        profile_iterations: Over so many iterations the profile is measured. The job is registered after two.
     """
     global _session  # one per process, as there is one torch.distributed
     if _session is not None:
