@@ -155,7 +155,15 @@ class Observation:
             for each in self._groups.opened_by(group.name)
             if self.rendezvous_port not in (each.port, each.peer_port)
         )
-        return GroupReport(group.name, role_of(group, operations), group.backend, group.ranks, totals, opened, times)
+        return GroupReport(
+            group.name,
+            self._groups.roles.get(group.name) or role_of(group, operations),
+            group.backend,
+            group.ranks,
+            totals,
+            opened,
+            times,
+        )
 
 
 def _address(reports: Iterable[GroupReport]) -> IPv4Address | None:

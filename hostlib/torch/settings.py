@@ -52,8 +52,8 @@ class Settings:
         """Return settings from arguments and, for what is None, from the environment.
 
         ``TRAINYARD_CONTROLLER`` is the address, or several with commas between; ``TRAINYARD_JOB`` the job's name, by
-        default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner. Runs on real hosts set
-        ``TRAINYARD_BYTE_SCALE``.
+        default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner. Runs
+        on real hosts set ``TRAINYARD_BYTE_SCALE``.
 
         Raises:
             ValueError: A name or a credential cannot be used.

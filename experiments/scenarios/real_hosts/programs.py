@@ -31,9 +31,9 @@ class CommandPrograms:
     """Runs the commands of jobs, as an async context manager; all that still runs is killed on exit.
 
     A program finds its rank in the environment as torch expects it (``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
-    ``MASTER_PORT``), and ``TRAINYARD_JOB``, ``TRAINYARD_CONTROLLER`` and ``TRAINYARD_BYTE_SCALE`` for the host library. The first rank prints
-    ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have ended with status 0;
-    it fails when one has ended with another.
+    ``MASTER_PORT``), and ``TRAINYARD_JOB``, ``TRAINYARD_CONTROLLER`` and ``TRAINYARD_BYTE_SCALE`` for the host library.
+    The first rank prints ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have
+    ended with status 0; it fails when one has ended with another.
 
     Args:
         jobs: The jobs of the run; those that have a command are run.
