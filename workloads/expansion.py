@@ -1,8 +1,10 @@
 """Expansion of a job's ``workload:`` into its task graph."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from workloads.arrangement import arranged
+from workloads.models import MODELS, Model
 from workloads.parallelism.data_parallel import (
     expand_data_parallel,
     expand_fully_sharded,
@@ -11,6 +13,7 @@ from workloads.parallelism.data_parallel import (
 )
 from workloads.parallelism.intra_layer import expand_context_parallel, expand_expert_parallel, expand_tensor_parallel
 from workloads.parallelism.pipeline import expand_pipeline
+from workloads.parallelism.torch_jobs import expand_torch
 from workloads.placement import Placement
 from workloads.task_graph import FlowSpec, TaskGraph, compute_and_send
 from workloads.traffic_patterns import flows_between, transfers
@@ -20,12 +23,14 @@ from workloads.workload import (
     DataParallelWorkload,
     ExpertParallelWorkload,
     FullyShardedWorkload,
+    ModelWorkload,
     ParameterServerWorkload,
     Phases,
     PhasesWorkload,
     PipelineWorkload,
     ShardedOptimizerWorkload,
     TensorParallelWorkload,
+    TorchWorkload,
     Workload,
 )
 
@@ -38,23 +43,36 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
     match workload:
         case PhasesWorkload() | CommandWorkload():
             graph = expand_phases(workload, placement)
+        case TorchWorkload():
+            graph = expand_torch(workload, placement)
         case DataParallelWorkload():
-            graph = expand_data_parallel(workload, placement)
+            graph = expand_data_parallel(_model(workload), placement, workload.buckets)
         case ShardedOptimizerWorkload():
-            graph = expand_sharded_optimizer(workload, placement)
+            graph = expand_sharded_optimizer(_model(workload), placement, workload.buckets, overlap=workload.overlap)
         case ParameterServerWorkload():
-            graph = expand_parameter_server(workload, placement)
+            graph = expand_parameter_server(_model(workload), placement, workload.servers)
         case TensorParallelWorkload():
-            graph = expand_tensor_parallel(workload, placement)
+            graph = expand_tensor_parallel(_model(workload), placement, workload.layers)
         case ExpertParallelWorkload():
-            graph = expand_expert_parallel(workload, placement)
+            graph = expand_expert_parallel(_model(workload), placement, workload.layers, workload.chunks)
         case ContextParallelWorkload():
-            graph = expand_context_parallel(workload, placement)
+            graph = expand_context_parallel(_model(workload), placement, workload.layers)
         case PipelineWorkload():
-            graph = expand_pipeline(workload, placement)
+            parts = {"micro_batches": workload.micro_batches, "chunks": workload.chunks_per_host}
+            graph = expand_pipeline(_model(workload), placement, workload.schedule, **parts)
         case FullyShardedWorkload():
-            graph = expand_fully_sharded(workload, placement)
+            graph = expand_fully_sharded(
+                *(_model(workload), placement, workload.layer_groups),
+                prefetch=workload.prefetch,
+                replicas=workload.replicas,
+            )
     return arranged(graph)
+
+
+def _model(workload: ModelWorkload) -> Model:
+    """Return the model of the table, with the flows that the workload wants."""
+    model = MODELS[workload.model]
+    return replace(model, flows_per_pair=workload.flows_per_pair or model.flows_per_pair)
 
 
 def expand_phases(workload: Phases, placement: Placement) -> TaskGraph:

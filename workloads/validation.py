@@ -154,6 +154,9 @@ def _unsuitable_numbers_of_hosts(number: int, job: Mapping[str, Any]) -> Iterato
     )
     if workload.get("type") == "fsdp" and num_hosts % replicas:
         yield Problem(here, f"expected a multiple of {replicas} replicas, got {num_hosts} hosts")
+    micro_batches = workload.get("micro_batches")
+    if workload.get("type") == "torch" and isinstance(micro_batches, int) and 0 < micro_batches < num_hosts:
+        yield Problem(here, f"expected at most {micro_batches} hosts, one for each of micro_batches, got {num_hosts}")
     if workload.get("type") == "ps" and 0 < num_hosts <= servers:
         yield Problem(here, f"expected more than the {servers} servers, got {num_hosts} hosts")
 

@@ -81,6 +81,66 @@ class CommandWorkload(Phases):
     command: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
+class TorchParallelism(StrEnum):
+    """Parallelism of a PyTorch job."""
+
+    DDP = "ddp"
+    FSDP = "fsdp"
+    PIPELINE = "pipeline"
+    MOE = "moe"
+
+
+class TorchComputation(StrEnum):
+    """What a PyTorch job computes: nothing, for as long as it says, or a small model."""
+
+    STAND_IN = "stand_in"
+    REAL = "real"
+
+
+_TORCH_KEYS = {
+    TorchParallelism.DDP: ("parameter_bytes", "layers"),
+    TorchParallelism.FSDP: ("parameter_bytes", "layers"),
+    TorchParallelism.PIPELINE: ("activation_bytes", "micro_batches"),
+    TorchParallelism.MOE: ("activation_bytes", "layers"),
+}
+"""The keys that each parallelism needs; the others it does not take."""
+
+Parts = Annotated[int, Field(strict=True, gt=0, le=1024)]
+Layers = Annotated[int, Field(strict=True, gt=0, le=128)]
+
+
+class TorchWorkload(ScenarioModel):
+    """A PyTorch job, one rank for each host: it trains over gloo on real hosts; other back ends play its task graph.
+
+    Every GPU computes ``compute_s`` per iteration, a third of it forward; with ``computation: real`` that is what other
+    back ends play. The model has ``parameter_bytes`` in ``layers`` of equal size. ``activation_bytes`` are what a stage
+    of a pipeline passes to the next in all ``micro_batches``, or what a host sends to the experts of a layer.
+    """
+
+    type: Literal["torch"]
+    parallelism: TorchParallelism
+    compute_s: PositiveSeconds
+    computation: TorchComputation = TorchComputation.STAND_IN
+    parameter_bytes: PositiveBytes | None = Field(default=None, validate_default=True)
+    activation_bytes: PositiveBytes | None = Field(default=None, validate_default=True)
+    layers: Layers | None = Field(default=None, validate_default=True)
+    micro_batches: Parts | None = Field(default=None, validate_default=True)
+    flops: PositiveNumber | None = None
+
+    @field_validator("parameter_bytes", "activation_bytes", "layers", "micro_batches")
+    @classmethod
+    def _belongs_to_the_parallelism(cls, value: float | None, info: ValidationInfo) -> float | None:
+        parallelism = info.data.get("parallelism")
+        if parallelism is not None:
+            is_needed = info.field_name in _TORCH_KEYS[parallelism]
+            if is_needed and value is None:
+                raise ValueError(f"missing; parallelism {parallelism.value} needs this key")
+            if not is_needed and value is not None:
+                takes = ", ".join(_TORCH_KEYS[parallelism])
+                raise ValueError(f"expected no such key with parallelism {parallelism.value}, which takes {takes}")
+        return value
+
+
 class ModelWorkload(ScenarioModel):
     """A model of the table (``workloads.models``); the ``type`` of the workload names its parallelism.
 
@@ -90,10 +150,6 @@ class ModelWorkload(ScenarioModel):
     model: ModelName
     flows_per_pair: FlowsPerPair | None = None
     flops: PositiveNumber | None = None
-
-
-Parts = Annotated[int, Field(strict=True, gt=0, le=1024)]
-Layers = Annotated[int, Field(strict=True, gt=0, le=128)]
 
 
 class DataParallelWorkload(ModelWorkload):
@@ -214,6 +270,7 @@ class FullyShardedWorkload(ModelWorkload):
 Workload = Annotated[
     PhasesWorkload
     | CommandWorkload
+    | TorchWorkload
     | DataParallelWorkload
     | ShardedOptimizerWorkload
     | ParameterServerWorkload

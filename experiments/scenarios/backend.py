@@ -1,17 +1,27 @@
 """The back ends: what each can run of a scenario, and one function that runs a scenario on any of them."""
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from experiments.scenarios.results import RunResult
 from policies.enforcement import Enforcement
 from topologies.steering import Steering
 from workloads.scenario import ProfileSource, Scenario
+from workloads.workload import TorchWorkload
 
 if TYPE_CHECKING:
     from experiments.scenarios.job_driver import Progress
     from policies.policy import Policy
+
+    RunPolicy = Callable[[Policy | str, Progress], RunResult]
+
+
+TORCH = "torch==2.13.0"
+"""The version that jobs on real hosts are tested with."""
 
 
 class Backend(StrEnum):
@@ -52,7 +62,8 @@ def run_on(
         case Backend.SIMULATOR:
             return _simulate(scenario, policy, enforcement, on_progress)
         case Backend.NAMESPACES | Backend.MININET:
-            return _run_on_real_hosts(backend, scenario, policy, is_real_time, on_progress)
+            with real_hosts(backend, scenario, is_real_time=is_real_time) as run:
+                return run(policy, on_progress)
 
 
 def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
@@ -82,6 +93,12 @@ def _unsupported_on_real_hosts(scenario: Scenario) -> str | None:
     for number, event in enumerate(scenario.events):
         if event.switch is not None:
             return f"events[{number}].switch: a switch cannot be taken down under real hosts; expected --on emulator"
+    for number, job in enumerate(scenario.jobs):
+        if isinstance(job.workload, TorchWorkload):
+            if job.profile is ProfileSource.MEASURED:
+                return f"jobs[{number}].profile: the ranks of a PyTorch job measure and report it; expected told"
+            if find_spec("torch") is None:
+                return f"jobs[{number}].workload: PyTorch is not installed: pip install {TORCH}"
     return None
 
 
@@ -107,38 +124,64 @@ def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress"
         raise RunError(str(error)) from error
 
 
-def _run_on_real_hosts(
-    backend: Backend, scenario: Scenario, policy: "Policy | str", is_real_time: bool, on_progress: "Progress"
-) -> RunResult:
+@contextmanager
+def real_hosts(
+    backend: Backend, scenario: Scenario, *, is_real_time: bool, keeps_ranks: bool = False
+) -> Iterator["RunPolicy"]:
+    """Make hosts and switches, on which the returned function runs the scenario under one policy after the other.
+
+    With ``keeps_ranks`` the ranks of PyTorch jobs go on from one policy to the next.
+
+    Raises:
+        RunError: The hosts cannot be made, or the switches do not start; of the function: the run failed.
+    """
     from emulator.real_time import free_core
-    from experiments.scenarios.controller_process import ControllerProcessError
-    from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
-    from experiments.scenarios.real_hosts.ranks import RanksError
-    from experiments.scenarios.real_hosts.running import run_on_real_hosts
+    from experiments.scenarios.real_hosts.running import RealHosts
     from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric
-    from hostlib.errors import ControllerError
     from topologies.mininet.mininet_namespaces import MininetNamespaces
     from topologies.namespaces.fabric_namespaces import FabricNamespaces
-    from topologies.namespaces.host_network import NetworkError
 
     unscaled = scenario.topology.build()
     scale = scenario.scale or default_real_scale(unscaled)
-    fabric = scaled_fabric(unscaled, scale)
-    try:
+    with _failures_of_real_hosts():
+        fabric = scaled_fabric(unscaled, scale)
         laboratory = (
             FabricNamespaces(fabric, receiving_core=free_core() if is_real_time else None)
             if backend is Backend.NAMESPACES
             else MininetNamespaces(fabric)
         )
-        with laboratory:
-            return asyncio.run(
-                run_on_real_hosts(
-                    *(scenario, policy, laboratory, fabric, scale),
-                    backend=backend,
-                    is_real_time=is_real_time,
-                    on_progress=on_progress,
-                )
+        with laboratory, asyncio.Runner() as runner:
+            hosts = RealHosts(
+                *(scenario, laboratory, fabric, scale),
+                backend=backend,
+                is_real_time=is_real_time,
+                keeps_ranks=keeps_ranks,
             )
+
+            def run(policy: "Policy | str", on_progress: "Progress") -> RunResult:
+                with _failures_of_real_hosts():
+                    return runner.run(hosts.run(policy, on_progress))
+
+            runner.run(hosts.__aenter__())
+            try:
+                yield run
+            except BaseException as error:
+                runner.run(hosts.__aexit__(type(error), error, error.__traceback__))
+                raise
+            runner.run(hosts.__aexit__(None, None, None))
+
+
+@contextmanager
+def _failures_of_real_hosts() -> Iterator[None]:
+    """Turn what can go wrong on real hosts into RunError."""
+    from experiments.scenarios.controller_process import ControllerProcessError
+    from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
+    from experiments.scenarios.real_hosts.ranks import RanksError
+    from hostlib.errors import ControllerError
+    from topologies.namespaces.host_network import NetworkError
+
+    try:
+        yield
     except (ControllerError, ControllerProcessError, EmulatorProcessError, NetworkError, RanksError) as error:
         raise RunError(str(error)) from error
     except (OSError, ValueError) as error:  # a file that is not there, or a window in which no job holds a GPU

@@ -1,7 +1,7 @@
 """What the program of a job has done, as it reports it."""
 
 from workloads.replay import CommunicationInterval, ComputeInterval, Iteration, JobHistory
-from workloads.task_graph import Computation, GroupTransfer
+from workloads.task_graph import GroupTransfer
 
 
 class ProgramHistory(JobHistory):
@@ -16,7 +16,7 @@ class ProgramHistory(JobHistory):
             end_s - took_s, self.iterations[-1].end_s if self.iterations else self.job.specification.arrival_s
         )
         number = len(self.iterations)
-        computed_s = sum(task.duration_s for task in self.job.graph.tasks if isinstance(task, Computation))
+        computed_s = self.job.graph.computing_host_seconds / len(self.job.hosts)
         computed_until_s = min(end_s, start_s + computed_s)
         graph = self.job.graph
         sent = [(task.group, graph.size_bytes(task)) for task in graph.tasks if isinstance(task, GroupTransfer)]

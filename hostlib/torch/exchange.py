@@ -5,12 +5,16 @@ The connection is one of our own, because a wait would keep the job's calls on i
 """
 
 import json
-from collections.abc import Mapping
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch.distributed as dist
 
 _PREFIX = "trainyard"
+_OPEN_FILES = "/proc/self/fd"
 
 
 class ExchangeError(Exception):
@@ -29,10 +33,18 @@ class Exchange:
     def __init__(self, rank: int, world_size: int, start: str) -> None:
         self.rank = rank
         self.world_size = world_size
+        before = open_files()
         self.port, store = own_store()
+        self._socket = None if self.port is None else socket_to(self.port, open_files() - before)
         self._store = dist.PrefixStore(f"{_PREFIX}/{start}", store)
         self._told = 0
         self._heard = 0
+
+    def interrupt(self) -> None:
+        """End a call that waits for the store: a thread inside one aborts the process at the interpreter's end."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def report(self, round_number: int, text: str) -> None:
         """Give the report of this rank. Raises ExchangeError."""
@@ -70,6 +82,27 @@ class Exchange:
             self._store.set(key, text)
         except Exception as error:
             raise ExchangeError(str(error)) from error
+
+
+def open_files() -> frozenset[int]:
+    """Return the numbers of this process's open files; nothing where the system does not say."""
+    with suppress(OSError):
+        return frozenset(int(name) for name in os.listdir(_OPEN_FILES))  # noqa: PTH208 # it is looked at often
+    return frozenset()
+
+
+def socket_to(port: int, files: Iterable[int]) -> socket.socket | None:
+    """Return the one among files that is connected to a port, as a socket that is to be closed; None: there is none."""
+    for number in files:
+        try:
+            found = socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue  # no socket, or closed meanwhile
+        with suppress(OSError, TypeError, IndexError):
+            if found.getpeername()[1] == port:
+                return found
+        found.close()
+    return None
 
 
 def own_store() -> tuple[int | None, Any]:

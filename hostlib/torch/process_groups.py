@@ -60,6 +60,9 @@ def _backend_of(backend: str) -> str:
     return devices.get("cuda") or devices.get("cpu") or backend
 
 
+ROLES = ("data", "sharded", "tensor", "pipeline", "expert", "context", "other")
+
+
 def role_of(group: Group, operations: Mapping[str, int]) -> str:
     """Return what a group does: by the name that a device mesh gave it, else by its operations and their bytes."""
     described = group.description.removeprefix("mesh_")
@@ -80,11 +83,15 @@ class GroupWatch:
         on_destroyed: Called before the default group is destroyed.
         level: Returns the level at which the job sends; None while that is not known. Communicators of NCCL that are
             made ask for it.
+
+    Attributes:
+        roles: What groups are for, by name, where the job has said so.
     """
 
     def __init__(
         self, on_made: Callable[[], None], on_destroyed: Callable[[], None], level: Callable[[], int | None]
     ) -> None:
+        self.roles: dict[str, str] = {}
         self._level = level
         self._traffic_classes = nccl.traffic_classes()
         self._of_group: dict[str, frozenset[Endpoints]] = {}

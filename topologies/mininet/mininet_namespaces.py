@@ -91,6 +91,9 @@ class MininetNamespaces:
         """Return the name that a NIC's interface has in its host."""
         return str(self._network.get(host).intfs[nic].name)
 
+    def place(self, _host: str) -> None:
+        """Return None: programs get into hosts by ``command`` alone."""
+
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with the thread that starts it."""
         return ["mnexec", "-a", str(self._network.get(host).pid), *with_descendants(), *arguments]

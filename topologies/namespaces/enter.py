@@ -6,7 +6,8 @@ It enters the user and mount namespaces of the process ``--keeper`` and the netw
 has the contents of ``--hosts`` as ``/etc/hosts``, and no name server: names resolve at once, or not at all. It is the
 child of the first process of a process namespace, which the kernel ends with all in it when its parent is gone.
 
-It is run by its path, and needs Python alone, so that it starts fast.
+It is run by its path, and needs Python alone, so that it starts fast. ``run_in`` does the same for a function of a
+program that imports this module, such as one that forks to save start-up.
 """
 
 import argparse
@@ -16,9 +17,10 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 NEW_MOUNTS, NEW_PROCESSES, NEW_USERS, NEW_NETWORK = 0x00020000, 0x20000000, 0x10000000, 0x40000000
 _DIES_WITH_PARENT = 1
@@ -33,24 +35,49 @@ _NO_NAME_SERVER = b"nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+class Place(NamedTuple):
+    """Where to run something, and with which process it ends.
+
+    Attributes:
+        owner: The process with which it ends.
+        keeper: The process whose user and mount namespaces to enter, None: stay in those of the caller.
+        network: Name of the network namespace to enter, None: stay.
+        hosts: A file with what to have as ``/etc/hosts``, None: what the machine has.
+    """
+
+    owner: int
+    keeper: int | None = None
+    network: str | None = None
+    hosts: str | None = None
+
+
 def main(arguments: list[str]) -> int:
     """Run a command; return its exit status, or 128 and the number of the signal that has ended it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--owner", type=int, required=True)
     parser.add_argument("--keeper", type=int)
     parser.add_argument("--network")
-    parser.add_argument("--hosts", type=Path)
+    parser.add_argument("--hosts")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(arguments)
+    return run_in(Place(given.owner, given.keeper, given.network, given.hosts), partial(_execute, given.command))
+
+
+def run_in(place: Place, work: Callable[[], NoReturn]) -> int:
+    """Have a new process of a place do some work, to its exit; return its status as ``main`` does.
+
+    Call it in a process without other threads. It exits where the owner has ended, and raises OSError where a namespace
+    cannot be entered; the error's ``filename`` names it.
+    """
     try:
-        owner = os.pidfd_open(given.owner)  # readable as soon as it ends
+        owner = os.pidfd_open(place.owner)  # readable as soon as it ends
     except ProcessLookupError:
         sys.exit("the owner has ended")
-    hosts = None if given.hosts is None else given.hosts.read_bytes()
-    _enter(given.keeper, given.network)
+    hosts = None if place.hosts is None else Path(place.hosts).read_bytes()
+    _enter(place.keeper, place.network)
     if hosts is not None:
         _resolve_by(hosts)
-    return _run(given.command, owner, has_network=given.network is not None)
+    return _run(work, owner, has_network=place.network is not None)
 
 
 def _enter(keeper: int | None, network: str | None) -> None:
@@ -84,8 +111,8 @@ def _resolve_by(hosts: bytes) -> None:
     _check(_LIBC.umount2(b"/sys", _DETACH), "files in memory")
 
 
-def _run(command: list[str], owner: int, *, has_network: bool) -> int:
-    """Run a command in the process namespace that the next child is the first of."""
+def _run(work: Callable[[], NoReturn], owner: int, *, has_network: bool) -> int:
+    """Do the work in the process namespace that the next child is the first of."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whatever the owner does with its own
     relayed = [number for number in _RELAYED if signal.getsignal(number) is not signal.SIG_IGN]
     # Until each process can hand them on, signals wait.
@@ -98,31 +125,38 @@ def _run(command: list[str], owner: int, *, has_network: bool) -> int:
         _LIBC.mount(b"none", b"/proc", b"proc", 0, None)
         if has_network:
             _LIBC.mount(b"none", b"/sys", b"sysfs", 0, None)
-        _be_first(parent_lives, command, relayed)
+        _be_first(parent_lives, work, relayed)
     return _wait_for(first, relayed, owner)
 
 
-def _be_first(parent_lives: int, command: list[str], relayed: list[signal.Signals]) -> NoReturn:
-    """Be the first process of the process namespace: start the command, and wait for it and for orphans."""
+def _be_first(parent_lives: int, work: Callable[[], NoReturn], relayed: list[signal.Signals]) -> NoReturn:
+    """Be the first process of the process namespace: have the next do the work, and wait for it and for orphans."""
     _LIBC.prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     if select.select([parent_lives], [], [], 0)[0]:
         os._exit(1)  # the parent has ended before the kernel knew
     os.close(parent_lives)
     child = os.fork()
     if child == 0:
-        _become(command, relayed)
+        _begin(relayed)
+        work()
     # Signals to the caller's process group come by the parent alone.
     os.setpgid(0, 0)
     os._exit(_wait_for(child, relayed))
 
 
-def _become(command: list[str], relayed: list[signal.Signals]) -> NoReturn:
-    """Execute a command in place of this process; exit with 127 where that fails."""
+def _begin(relayed: list[signal.Signals]) -> None:
+    """Take signals as a program does that has just started."""
     if not os.isatty(0):
         os.setpgid(0, 0)  # only a command that reads from the terminal has to be in the group that owns it
-    for number in (*relayed, *_IGNORED_BY_PYTHON):
+    for number in relayed:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*relayed, signal.SIGCHLD})
+
+
+def _execute(command: list[str]) -> NoReturn:
+    """Execute a command in place of this process; exit with 127 where that fails."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # nosec B606 # what its owner asks for, as it stands
     except OSError as error:

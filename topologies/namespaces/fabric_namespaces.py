@@ -103,15 +103,19 @@ class FabricNamespaces:
         """Return the name that a NIC's interface has in its host."""
         return f"{_INTERFACES}{nic}"
 
-    def command(self, host: str, *arguments: str) -> list[str]:
-        """Return a command line that runs a command in a host; it ends with this process."""
+    def place(self, host: str) -> enter.Place:
+        """Return the place of a host's programs, for processes that enter it by ``enter.run_in``."""
         assert self._hosts_file is not None
         hosts = f"/proc/{self._ownership.pid}/fd/{self._hosts_file.fileno()}"
-        return self._entering(("--network", self._names[host], "--hosts", hosts), arguments)
+        return self._outside._replace(network=self._names[host], hosts=hosts)
+
+    def command(self, host: str, *arguments: str) -> list[str]:
+        """Return a command line that runs a command in a host; it ends with this process."""
+        return _entering(self.place(host), arguments)
 
     def outside(self, *arguments: str) -> list[str]:
         """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
-        return self._entering((), arguments)
+        return _entering(self._outside, arguments)
 
     def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return the bytes that each NIC has sent and received so far, as interfaces count them.
@@ -123,11 +127,10 @@ class FabricNamespaces:
         # Of the namespace that the keeper is in.
         return frame_bytes(Path(f"/proc/{self._keeper.pid}/net/dev"), self.wires)
 
-    def _entering(self, where: tuple[str, ...], arguments: tuple[str, ...]) -> list[str]:
+    @property
+    def _outside(self) -> enter.Place:
         assert self._keeper is not None
-        users = ("--keeper", str(self._keeper.pid)) if self.is_rootless else ()
-        owner = ("--owner", str(self._ownership.pid))
-        return [sys.executable, "-I", "-S", enter.__file__, *users, *where, *owner, "--", *arguments]
+        return enter.Place(self._ownership.pid, self._keeper.pid if self.is_rootless else None)
 
     def _open_hosts_file(self) -> IO[str]:
         """Return a file in memory with what programs in hosts have as ``/etc/hosts``."""
@@ -170,3 +173,9 @@ class FabricNamespaces:
 
     def _fabric_end(self, nic: Nic) -> str:
         return f"h{self.fabric.host_index[nic.host]}-eth{nic.index}"
+
+
+def _entering(place: enter.Place, arguments: tuple[str, ...]) -> list[str]:
+    given = {name: value for name, value in place._asdict().items() if value is not None}
+    options = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+    return [sys.executable, "-I", "-S", enter.__file__, *options, "--", *arguments]

@@ -6,27 +6,27 @@ The flows from one host to another in one direction are a flow group, an Echelon
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from workloads.models import MODELS
+from workloads.models import Model
 from workloads.parallelism.pipeline_schedules import Slot, Step, StepKind, schedule, stage_of
 from workloads.placement import Placement
 from workloads.task_graph import Done, GraphBuilder, TaskGraph
 from workloads.traffic_patterns import flows_between
-from workloads.workload import PipelineSchedule, PipelineWorkload
+from workloads.workload import PipelineSchedule
 
 Passage = tuple[bool, int, int]
 """A micro-batch that enters a stage: whether it goes forward, the stage, and the micro-batch."""
 
 
-def expand_pipeline(workload: PipelineWorkload, placement: Placement) -> TaskGraph:
+def expand_pipeline(
+    model: Model, placement: Placement, kind: PipelineSchedule, *, micro_batches: int, chunks: int
+) -> TaskGraph:
     """Let every host work through its schedule; each slot waits for the previous slot and for its inputs.
 
     A stage has an equal share of the layers and of the computation. A host passes a micro-batch's activations on to the
     next stage and gets their gradients back. In a split backward pass each of the two gradients takes half the time.
     """
-    model = MODELS[workload.model]
     hosts = tuple(placement.gpus)
-    kind, number, chunks = workload.schedule, workload.micro_batches, workload.chunks_per_host
-    forward_s, backward_s = model.forward_s / number / chunks, model.backward_s / number / chunks
+    forward_s, backward_s = model.forward_s / micro_batches / chunks, model.backward_s / micro_batches / chunks
     seconds = {
         StepKind.FORWARD: forward_s,
         StepKind.BACKWARD: backward_s,
@@ -34,8 +34,7 @@ def expand_pipeline(workload: PipelineWorkload, placement: Placement) -> TaskGra
         StepKind.WEIGHT_GRADIENT: backward_s / 2,
     }
     stages = {stage_of(kind, host, chunk, len(hosts)): host for host in range(len(hosts)) for chunk in range(chunks)}
-    schedules = [schedule(kind, host, len(hosts), number, chunks) for host in range(len(hosts))]
-    count = workload.flows_per_pair or model.flows_per_pair
+    schedules = [schedule(kind, host, len(hosts), micro_batches, chunks) for host in range(len(hosts))]
     builder = GraphBuilder()
     last_of: dict[int, Done] = dict.fromkeys(range(len(hosts)), ())
     arrived: dict[Passage, Done] = {}
@@ -54,7 +53,8 @@ def expand_pipeline(workload: PipelineWorkload, placement: Placement) -> TaskGra
             if towards == host:
                 arrived[output] = last_of[host]
                 continue
-            flows = flows_between(hosts[host], hosts[towards], model.activation_bytes / number, count, placement)
+            passed_bytes = model.activation_bytes / micro_batches
+            flows = flows_between(hosts[host], hosts[towards], passed_bytes, model.flows_per_pair, placement)
             group = f"{'forward' if output[0] else 'backward'} {hosts[host]}>{hosts[towards]}"
             arrived[output] = builder.send(group, flows, last_of[host])
     return builder.graph()

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from topologies.namespaces.enter import Place
+
 
 class Laboratory(Protocol):
     """Hosts of a fabric as network namespaces, whose cables end in one more."""
@@ -18,6 +20,9 @@ class Laboratory(Protocol):
 
     def interface(self, host: str, nic: int) -> str:
         """Return the name that a NIC's interface has in its host."""
+
+    def place(self, host: str) -> Place | None:
+        """Return the place of a host's programs, for processes that enter it themselves; None where none can."""
 
     def command(self, host: str, *arguments: str) -> list[str]:
         """Return a command line that runs a command in a host; it ends with this process."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -25,7 +26,7 @@ class LinkCounters:
     """Reads the counters of a fabric's links by P4Runtime, as an async context manager.
 
     A switch counts what leaves by its ports, by level. Hosts' interfaces count what hosts send; it has no level, and is
-    counted as level 0.
+    counted as level 0. What has been sent before the context is entered does not count.
 
     Args:
         fabric: The fabric, at the rates that its links have.
@@ -46,6 +47,8 @@ class LinkCounters:
         """Packets that switches have sent."""
 
     async def __aenter__(self) -> Self:
+        with suppress(grpc.RpcError):  # what does not answer now counts from 0 later
+            self._bytes, self._counted_packets = await self._read()
         return self
 
     async def __aexit__(

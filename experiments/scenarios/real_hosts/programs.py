@@ -18,9 +18,10 @@ from workloads.workload import CommandWorkload
 
 _LOG = logging.getLogger(__name__)
 
-_REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
+REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
 """What rank 0 prints at the end of each iteration."""
-_MASTER_PORT = 29500
+MASTER_PORT = 29500
+"""Of the first job; each has one of its own."""
 _LAST_LINES = 5
 _ENDS_WITHIN_S = 10.0
 _LONGEST_LINE_BYTES = 1 << 16
@@ -30,9 +31,9 @@ class CommandPrograms:
     """Runs the commands of jobs, as an async context manager; all that still runs is killed on exit.
 
     A program finds its rank in the environment as torch expects it (``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
-    ``MASTER_PORT``), and ``TRAINYARD_JOB`` and ``TRAINYARD_CONTROLLER`` for the host library. The first rank prints
-    ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have ended with status 0;
-    it fails when one has ended with another.
+    ``MASTER_PORT``), and ``TRAINYARD_JOB``, ``TRAINYARD_CONTROLLER`` and ``TRAINYARD_BYTE_SCALE`` for the host library.
+    The first rank prints ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have
+    ended with status 0; it fails when one has ended with another.
 
     Args:
         jobs: The jobs of the run; those that have a command are run.
@@ -40,6 +41,7 @@ class CommandPrograms:
         fabric: Has the addresses of the hosts.
         controller: The controller's address, as programs in hosts reach it.
         happened: Called with the ends of iterations and of jobs.
+        scale: What the rates of the hosts' links have been divided by.
     """
 
     def __init__(
@@ -49,9 +51,12 @@ class CommandPrograms:
         fabric: Fabric,
         controller: str,
         happened: Callable[[NetworkEvent], None],
+        *,
+        scale: float = 1.0,
     ) -> None:
+        self._scale = scale
         self._jobs = {job.name: job for job in jobs if isinstance(job.specification.workload, CommandWorkload)}
-        self._numbers = {name: number for number, name in enumerate(self._jobs)}
+        self._numbers = {job.name: number for number, job in enumerate(jobs)}
         self._laboratory = laboratory
         self._fabric = fabric
         self._controller = controller
@@ -111,9 +116,10 @@ class CommandPrograms:
             "WORLD_SIZE": str(len(job.hosts)),
             "LOCAL_RANK": "0",
             "MASTER_ADDR": job.hosts[0],
-            "MASTER_PORT": str(_MASTER_PORT + self._numbers[job.name]),
+            "MASTER_PORT": str(MASTER_PORT + self._numbers[job.name]),
             "TRAINYARD_JOB": job.name,
             "TRAINYARD_CONTROLLER": self._controller,
+            "TRAINYARD_BYTE_SCALE": str(self._scale),
         }
         return await asyncio.create_subprocess_exec(
             *self._laboratory.command(host, *(_filled(argument, values) for argument in workload.command)),
@@ -128,11 +134,11 @@ class CommandPrograms:
         """Read what a program says until it has ended; return how it has failed, None where it has not."""
         assert process.stdout is not None
         last: list[str] = []
-        async for line in _lines(process.stdout):
+        async for line in lines(process.stdout):
             said = printable(line.decode(errors="replace").rstrip())
             last = [*last, said][-_LAST_LINES:]
             _LOG.info("%s at %s: %s", job.name, job.hosts[rank], said)
-            if rank == 0 and (report := _REPORT.search(line)):
+            if rank == 0 and (report := REPORT.search(line)):
                 self._happened(IterationEnd(job.name, float(report[1])))
         status = await process.wait()
         if status == 0:
@@ -159,7 +165,7 @@ async def _end(processes: Sequence[asyncio.subprocess.Process]) -> None:
                 await process.wait()
 
 
-async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """Yield the lines of a program, which end with a line feed or, as progress bars do, a carriage return.
 
     A line that is too long comes in parts.

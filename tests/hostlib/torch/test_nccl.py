@@ -1,4 +1,4 @@
-"""NCCL's communicators ask for the job's level, where the user has not chosen. No GPU is needed: options are objects."""
+"""NCCL's communicators ask for the job's level, where the user has not chosen. It takes no GPU."""
 
 import logging
 from types import SimpleNamespace

@@ -14,6 +14,9 @@ class Here:
         """Return a name, though there are no NICs."""
         return f"eth{nic}"
 
+    def place(self, _host: str) -> None:
+        """Return None: there is nothing to enter."""
+
     def command(self, _host: str, *arguments: str) -> list[str]:
         """Return the command as it is."""
         return list(arguments)

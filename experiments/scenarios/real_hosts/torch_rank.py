@@ -1,0 +1,84 @@
+"""A rank of a PyTorch job: trains while it is told to.
+
+    python -m experiments.scenarios.real_hosts.torch_rank PLAN
+
+PLAN is a JSON object, ``TrainingPlan``; the rest stands in the environment as torchrun sets it. A rank that has
+trained for one iteration prints ``ready``. The first then obeys lines of its standard input: ``run 20`` and ``pause``
+(``run 0``: until it is paused). At the end of an iteration it prints ``iteration 3 took 1.042 s``, and ``paused`` when
+it is done. The other ranks follow the first. All leave at the end of its standard input.
+"""
+
+import json
+import math
+import os
+import select
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import hostlib.torch
+from experiments.scenarios.real_hosts.torch_training import training
+from experiments.scenarios.real_hosts.training_plan import TrainingPlan
+
+TIMEOUT = timedelta(seconds=120)
+"""Of collectives and of finding each other: then a rank gives up on the others, and fails."""
+_LONGEST_PAUSE = timedelta(days=30)
+
+
+def main(plan: str) -> None:
+    """Be a rank, to the end of the job."""
+    hostlib.torch.attach()
+    torch.set_num_threads(1)
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = dist.TCPStore(*address, ranks, is_master=rank == 0, timeout=TIMEOUT)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=TIMEOUT)
+    step = training(TrainingPlan(**json.loads(plan)))
+    step()
+    turns = dist.PrefixStore("turn", store)
+    turns.set_timeout(_LONGEST_PAUSE)
+    _say("ready")
+    for number in _told(turns) if rank == 0 else _following(turns):
+        began_s = time.perf_counter()
+        step()
+        if rank == 0:
+            _say(f"iteration {number} took {time.perf_counter() - began_s:.4f} s")
+    dist.barrier()  # the first rank has the store, from which the others learn that they may leave
+    dist.destroy_process_group()
+
+
+def _told(turns: dist.Store) -> Iterator[int]:
+    """Yield the number of each iteration that the first rank is to train for, and tell the others."""
+    number = 0
+    with open(0, "rb", buffering=0, closefd=False) as commands:  # unbuffered: what waits is seen from outside
+        for command in iter(commands.readline, b""):
+            word, *rest = command.split()
+            if word == b"run":
+                left = int(rest[0]) or math.inf
+                while left > 0 and not select.select([commands], [], [], 0)[0]:
+                    turns.set(str(number), "train")
+                    yield number
+                    number += 1
+                    left -= 1
+                _say("paused")
+    turns.set(str(number), "leave")
+
+
+def _following(turns: dist.Store) -> Iterator[int]:
+    """Yield the number of each iteration that another rank is to train for."""
+    number = 0
+    while turns.get(str(number)) == b"train":
+        yield number
+        number += 1
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
