@@ -121,3 +121,18 @@ def test_under_torchrun_a_script_is_attached_as_it_is(tmp_path: Path, plain: lis
             assert result["network"]["collectives"] > 20
 
     run(scenario)
+
+
+def test_children_that_a_script_spawns_are_attached_and_the_script_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+
+    async def scenario() -> None:
+        ended = await run_launcher(["-m", "hostlib", "run", str(PROGRAMS / "spawn.py"), str(folder)], {})
+        assert ended.status == 0, ended.errors
+        assert unexpected(ended.errors, "no controller is named") == []
+        for rank in range(2):
+            found = json.loads((folder / f"result-{rank}").read_text())
+            assert (found["value"], found["collectives"], found["rank"]) == (16.0, 4, rank)
+
+    run(scenario)
