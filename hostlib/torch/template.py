@@ -163,18 +163,21 @@ def _connections(
         own[rank] = frozenset(group.connections) or frozenset(reports[rank].unowned)
         for peer, size_bytes in group.sent_bytes.items():
             sent[rank, peer] = size_bytes
-    for source, destination in sorted({*sent, *((peer, rank) for rank, peer in sent)}):
-        size_bytes = sent.get((source, destination), 0)
-        back_bytes = sent.get((destination, source), 0)
-        mirrored = {each.reversed for each in own.get(destination, frozenset())}
-        shared = sorted((own.get(source, frozenset()) & mirrored) - taken, key=str)
+    for low, high in sorted({(min(pair), max(pair)) for pair in sent}):
+        mirrored = {each.reversed for each in own.get(high, frozenset())}
+        shared = sorted((own.get(low, frozenset()) & mirrored) - taken, key=str)
         endpoints = shared[0] if shared else None
-        if size_bytes == 0 and endpoints is None:
-            continue  # acknowledgements of a transport that has no connections
         if endpoints is not None:
             taken.add(endpoints)
-        size_bytes = max(size_bytes, round(back_bytes * ACKNOWLEDGEMENT_SHARE), 1)
-        yield Connection(source, destination, size_bytes, endpoints)
+        for source, destination, ends in (
+            (low, high, endpoints),
+            (high, low, None if endpoints is None else endpoints.reversed),
+        ):
+            size_bytes = sent.get((source, destination), 0)
+            if size_bytes == 0 and ends is None:
+                continue  # acknowledgements of a transport that has no connections
+            acknowledgement_bytes = round(sent.get((destination, source), 0) * ACKNOWLEDGEMENT_SHARE)
+            yield Connection(source, destination, max(size_bytes, acknowledgement_bytes, 1), ends)
 
 
 def _nics_of(connection: Connection, of_rank: Mapping[int, Nic], nics: Nics) -> tuple[Nic, Nic] | None:
