@@ -5,6 +5,7 @@ base routing. It takes a quarter of an hour, as root on an otherwise idle machin
 
 - ``packets_per_s``: full frames (MTU 1500) that reach the other host through two switches, of 400,000 offered;
   ``cores_at_packets``: the cores that the emulator takes meanwhile; ``packets_offered_per_s``: what was really sent.
+  BMv2 is not measured.
 - ``tcp_mbps``: what one connection brings over links of 200 Mbit/s; ``tcp_mbps_eight_min``: the least of eight, where
   eight hosts send and receive at once; ``cores_at_eight``: what the emulator takes meanwhile.
 - ``rtt_idle_median_s``: the round trip of a ping through two idle switches; ``rtt_cs7_loaded_p95_s``: of one in CS7,

@@ -33,15 +33,16 @@ class RealTime:
 
     def __init__(self, lock_file: Path | None = None) -> None:
         self._lock = _locked(lock_file or _LOCK_FILE)
-        self._cores = sorted(os.sched_getaffinity(0))
-        if len(self._cores) < 2:
+        self._cores = os.sched_getaffinity(0)
+        own_cores = self._cores - {free_core()}
+        if not own_cores:
             self._lock.close()
             raise RealTimeError("real time needs two cores, of which one stays free")
         try:
             resource.setrlimit(resource.RLIMIT_RTTIME, (_SOFT_US, _HARD_US))
             policy, priority = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
             _for_all_threads(lambda thread: os.sched_setscheduler(thread, policy, priority))
-            _for_all_threads(lambda thread: os.sched_setaffinity(thread, self._cores[:-1]))
+            _for_all_threads(lambda thread: os.sched_setaffinity(thread, own_cores))
         except (OSError, ValueError) as error:
             self.end()
             raise RealTimeError(f"real time is not permitted: {error}") from error

@@ -6,6 +6,7 @@ from enum import Enum
 from finsy.proto import gnmi
 
 from emulator.p4runtime.errors import invalid_argument, not_found
+from emulator.p4runtime.port_requests import interface_name
 from emulator.ports import PortChange
 from emulator.switch import EmulatedSwitch
 
@@ -28,11 +29,6 @@ _CHANGING = {
     PortChange.UP: (Leaf.OPER_STATUS,),
     PortChange.ENABLED: (Leaf.WANTED, Leaf.ENABLED, Leaf.ADMIN_STATUS),
 }
-
-
-def interface_name(switch: EmulatedSwitch, port: int) -> str:
-    """Return the name of a port: its switch's name and its number."""
-    return f"{switch.name}-eth{port}"
 
 
 def current(switch: EmulatedSwitch, wanted: Iterable[Elements]) -> Iterator[gnmi.Update]:
@@ -60,7 +56,7 @@ def setting(switch: EmulatedSwitch, wanted: Elements, value: gnmi.TypedValue) ->
             pass
         case _:
             raise invalid_argument(f"gNMI: {text(wanted)} cannot be set, only config/enabled of an interface")
-    ports = [port for port in switch.ports if interface_name(switch, port) == name]
+    ports = [port for port in switch.ports if interface_name(switch.name, port) == name]
     if not ports:
         raise not_found(f"switch {switch.name} has no interface {name}")
     if value.WhichOneof("value") != "bool_val":
@@ -79,7 +75,7 @@ def text(elements: Elements) -> str:
 
 
 def _selected(switch: EmulatedSwitch, port: int, leaf: Leaf, patterns: tuple[Elements, ...]) -> Iterator[gnmi.Update]:
-    name = interface_name(switch, port)
+    name = interface_name(switch.name, port)
     container, leaf_name = leaf.value
     elements: Elements = (("interfaces", None), ("interface", name), (container, None), (leaf_name, None))
     if any(_is_below(elements, pattern) for pattern in patterns):
@@ -103,7 +99,7 @@ def _path(elements: Elements) -> gnmi.Path:
 def _value(switch: EmulatedSwitch, port: int, leaf: Leaf) -> gnmi.TypedValue:
     match leaf:
         case Leaf.NAME:
-            return gnmi.TypedValue(string_val=interface_name(switch, port))
+            return gnmi.TypedValue(string_val=interface_name(switch.name, port))
         case Leaf.IF_INDEX:
             return gnmi.TypedValue(uint_val=port)
         case Leaf.OPER_STATUS:

@@ -12,14 +12,20 @@ run train.py`` does the same for a script as it is. Without a controller the job
 import atexit
 import logging
 import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch.distributed as dist
 
 from hostlib.credentials import Credentials
 from hostlib.torch.network_address import choose_interface
+from hostlib.torch.process_groups import ROLES
 from hostlib.torch.session import Session
 from hostlib.torch.settings import Settings
 from hostlib.torch.statistics import State, Statistics
+from hostlib.torch.tee import SIZES
 
-__all__ = ["State", "Statistics", "attach", "detach", "stats"]
+__all__ = ["State", "Statistics", "annotate", "attach", "detach", "note_collective", "stats"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,7 +47,7 @@ def attach(
         controller: HOST:PORT or unix:/PATH, or several with commas between; None: ``TRAINYARD_CONTROLLER``.
         job: The job's name; None: ``TRAINYARD_JOB``, else the script's, with the id of its run.
         credentials: How to speak with the controller; None: those of the environment.
-        profile_iterations: Over so many iterations the profile is measured. The job is registered after the first.
+        profile_iterations: Over so many iterations the profile is measured. The job is registered after two.
     """
     global _session  # one per process, as there is one torch.distributed
     if _session is not None:
@@ -62,6 +68,50 @@ def detach() -> None:
     if session is not None:
         atexit.unregister(detach)
         session.close()
+
+
+def note_collective(
+    operation: str,
+    size_bytes: int,
+    *,
+    group: Any = None,
+    peer: int | None = None,
+    splits_bytes: Sequence[int] = (),
+) -> None:
+    """Tell of a collective that PyTorch's dispatcher does not see, where it begins; nothing happens if not attached.
+
+    That is one of symmetric memory, of a library that calls NCCL itself, or of a CUDA graph, at each replay. ::
+
+        hostlib.torch.note_collective("allreduce_", gradients.nbytes)
+        graph.replay()
+
+    Args:
+        operation: What moves the bytes, as an operation of c10d: ``allreduce_``, ``_allgather_base_``, ``send``, ….
+        size_bytes: As ``hostlib.torch.algorithms.Collective`` has it.
+        group: The process group whose ranks take part; None: all.
+        peer: The other rank's, or the root's, number in the group.
+        splits_bytes: What an all-to-all sends to each rank of the group.
+
+    Raises:
+        ValueError: There is no such operation.
+    """
+    if operation not in SIZES:
+        raise ValueError(f"operation: expected one of {', '.join(SIZES)}, got {operation!r:.100}")
+    if _session is not None:
+        name = (dist.group.WORLD if group is None else group).group_name
+        _session.recorder.issued(operation, name, (size_bytes, peer, tuple(splits_bytes)))
+
+
+def annotate(group: Any, role: str) -> None:
+    """Say what a process group is for, where its name in a device mesh and its operations do not.
+
+    Raises:
+        ValueError: It is none of data, sharded, tensor, pipeline, expert, context, other.
+    """
+    if role not in ROLES:
+        raise ValueError(f"role: expected one of {', '.join(ROLES)}, got {role!r:.100}")
+    if _session is not None:
+        _session.groups.roles[group.group_name] = role
 
 
 def stats() -> Statistics:

@@ -5,14 +5,16 @@ The connection is one of our own, because a wait would keep the job's calls on i
 """
 
 import json
-from collections.abc import Mapping
-from datetime import timedelta
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch.distributed as dist
 
 _PREFIX = "trainyard"
-_LOOK = timedelta(seconds=0.25)
+_OPEN_FILES = "/proc/self/fd"
 
 
 class ExchangeError(Exception):
@@ -31,10 +33,18 @@ class Exchange:
     def __init__(self, rank: int, world_size: int, start: str) -> None:
         self.rank = rank
         self.world_size = world_size
+        before = open_files()
         self.port, store = own_store()
+        self._socket = None if self.port is None else socket_to(self.port, open_files() - before)
         self._store = dist.PrefixStore(f"{_PREFIX}/{start}", store)
         self._told = 0
         self._heard = 0
+
+    def interrupt(self) -> None:
+        """End a call that waits for the store: a thread inside one aborts the process at the interpreter's end."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def report(self, round_number: int, text: str) -> None:
         """Give the report of this rank. Raises ExchangeError."""
@@ -42,14 +52,7 @@ class Exchange:
 
     def reports(self, round_number: int) -> list[str] | None:
         """Return the reports of all ranks, in order; None where some are missing yet. Raises ExchangeError."""
-        keys = [f"report/{round_number}/{rank}" for rank in range(self.world_size)]
-        try:
-            self._store.wait(keys, _LOOK)
-            return [self._store.get(key).decode() for key in keys]
-        except Exception as error:
-            if is_timeout(error):
-                return None
-            raise ExchangeError(str(error)) from error
+        return self._found([f"report/{round_number}/{rank}" for rank in range(self.world_size)])
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Tell all other ranks something. Raises ExchangeError."""
@@ -57,23 +60,49 @@ class Exchange:
         self._told += 1
 
     def hear(self) -> dict[str, Any] | None:
-        """Return what the first rank has told next, within a moment; None: nothing. Raises ExchangeError."""
-        key = f"told/{self._heard}"
-        try:
-            self._store.wait([key], _LOOK)
-            message: dict[str, Any] = json.loads(self._store.get(key))
-        except Exception as error:
-            if is_timeout(error):
-                return None
-            raise ExchangeError(str(error)) from error
+        """Return what the first rank has told next; None: nothing yet. Raises ExchangeError."""
+        found = self._found([f"told/{self._heard}"])
+        if found is None:
+            return None
         self._heard += 1
+        message: dict[str, Any] = json.loads(found[0])
         return message
+
+    def _found(self, keys: list[str]) -> list[str] | None:
+        """Return the values of keys; None where some are missing. A wait would log each time that it is in vain."""
+        try:
+            if not self._store.check(keys):
+                return None
+            return [self._store.get(key).decode() for key in keys]
+        except Exception as error:
+            raise ExchangeError(str(error)) from error
 
     def _set(self, key: str, text: str) -> None:
         try:
             self._store.set(key, text)
         except Exception as error:
             raise ExchangeError(str(error)) from error
+
+
+def open_files() -> frozenset[int]:
+    """Return the numbers of this process's open files; nothing where the system does not say."""
+    with suppress(OSError):
+        return frozenset(int(name) for name in os.listdir(_OPEN_FILES))  # noqa: PTH208 # it is looked at often
+    return frozenset()
+
+
+def socket_to(port: int, files: Iterable[int]) -> socket.socket | None:
+    """Return the one among files that is connected to a port, as a socket that is to be closed; None: there is none."""
+    for number in files:
+        try:
+            found = socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue  # no socket, or closed meanwhile
+        with suppress(OSError, TypeError, IndexError):
+            if found.getpeername()[1] == port:
+                return found
+        found.close()
+    return None
 
 
 def own_store() -> tuple[int | None, Any]:
@@ -94,8 +123,3 @@ def own_store() -> tuple[int | None, Any]:
         return None, store
     except Exception as error:
         raise ExchangeError(f"the store of the default process group cannot be used: {error}") from error
-
-
-def is_timeout(error: Exception) -> bool:
-    """Return whether a call of a store has failed because it has waited for long enough."""
-    return isinstance(error, dist.DistStoreError | RuntimeError) and "timeout" in str(error).lower()

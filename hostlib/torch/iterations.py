@@ -72,14 +72,25 @@ class Cutter:
         self._begin_ns = end_ns
 
     def _cut_where_repeated(self, ended: list[Iteration]) -> None:
-        """Cut before each repetition of a sequence of collectives that has come three times."""
+        """Cut before each repetition of a sequence of collectives that has come three times.
+
+        What comes before the repetitions is no iteration.
+        """
         issues = [(at, event) for at, event in enumerate(self._events) if isinstance(event, Issue)]
         keys = [(issue.operation, issue.group, issue.size_bytes, issue.peer) for _, issue in issues]
         period = shortest_period(keys) if len(keys) >= _TRIED_FROM else None
         if period is None:
-            del self._events[: max(0, len(self._events) - _REPEATS * _LONGEST_PERIOD)]
+            if len(self._events) > _REPEATS * _LONGEST_PERIOD:
+                del self._events[: -_REPEATS * _LONGEST_PERIOD]
+                self._begin_ns = None
             return
-        first = (len(keys) - 1) % period
+        first = len(keys) - period
+        while first > 0 and keys[first - 1] == keys[first - 1 + period]:
+            first -= 1
+        if first > 0:
+            self._begin_ns = None
+        elif self._begin_ns is not None:
+            first = period  # the first one has begun already
         removed = 0
         for number in range(first, len(keys), period):
             at, issue = issues[number]

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hostlib.blocking import BlockingClient
@@ -10,11 +11,13 @@ from hostlib.errors import RefusedError
 from hostlib.torch.report import RankReport
 from hostlib.torch.settings import Settings
 from hostlib.torch.template import Template, addresses_of, template_of
-from hostlib.types import Directives
+from hostlib.types import Directives, FlowGroup
 
 _LOG = logging.getLogger(__name__)
 
 _LOCATES_WITHIN_S = 5.0
+_ALIKE_SHARE = 0.1
+"""Sizes may differ by this much before a job is registered anew, which leaves it without levels for a moment."""
 
 Row = tuple[int, str, str, int, str, int, int]
 """A connection: the rank that sends, its flow group, address, port, peer's address and port, and the level."""
@@ -56,7 +59,7 @@ class Leader:
             self._on_note("no controller answers: the job is registered when one does")
             return False
         nics = {address: nic for address, nic in zip(addresses_of(reports), found, strict=True) if nic is not None}
-        template = template_of(self._settings.job, reports, nics)
+        template = template_of(self._settings.job, reports, nics, self._settings.byte_scale)
         if template.job is None:
             unknown = ", ".join(map(str, sorted(template.unknown)))
             self._on_note(
@@ -64,7 +67,7 @@ class Leader:
             )
             return True
         if self.template is not None and self.template.job is not None:
-            if self.template.flow_groups == template.flow_groups:
+            if is_alike(self.template.flow_groups, template.flow_groups):
                 assert template.job.profile is not None
                 self._client.report_profile(self.template.job.name, template.job.profile, template.task_graph)
                 return True
@@ -112,6 +115,18 @@ class Leader:
             return  # the job was withdrawn before anybody followed
         except Exception:
             _LOG.exception("job %s goes on without levels", template.job.name)
+
+
+def is_alike(before: Sequence[FlowGroup], now: Sequence[FlowGroup]) -> bool:
+    """Return whether flow groups have the same connections, and flows of nearly the same size."""
+    if [(group.name, len(group.flows)) for group in before] != [(group.name, len(group.flows)) for group in now]:
+        return False
+    return all(
+        replace(flow, size_bytes=other.size_bytes) == other
+        and abs(flow.size_bytes - other.size_bytes) <= _ALIKE_SHARE * flow.size_bytes
+        for group, others in zip(before, now, strict=True)
+        for flow, other in zip(group.flows, others.flows, strict=True)
+    )
 
 
 def rows_of(template: Template, directives: Directives) -> list[Row]:

@@ -9,7 +9,7 @@ nothing for the all-reduces of tensor parallelism, which are waited for at once.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median_low
 
 from hostlib.torch.events import Completion, Issue, StepBegin, Wait
 from hostlib.torch.iterations import Iteration
@@ -82,14 +82,19 @@ def measured(iteration: Iteration) -> Measurement:
 
 
 def combined(measurements: Sequence[Measurement]) -> Measurement:
-    """Return the medians over iterations, or over processes, of which there is at least one."""
+    """Return the medians over iterations, or over processes, of which there is at least one; the lower one of two.
+
+    What delays an iteration, such as the first ones of a job, is no part of what it computes.
+    """
     names = {name for each in measurements for name in each.groups}
     groups = {}
     for name in sorted(names):
         found = [each.groups[name] for each in measurements if name in each.groups]
-        groups[name] = GroupTimes(median(one.release_s for one in found), median(one.slack_s for one in found))
+        groups[name] = GroupTimes(median_low(one.release_s for one in found), median_low(one.slack_s for one in found))
     return Measurement(
-        median(each.iteration_s for each in measurements), median(each.compute_s for each in measurements), groups
+        median_low(each.iteration_s for each in measurements),
+        median_low(each.compute_s for each in measurements),
+        groups,
     )
 
 

@@ -20,6 +20,8 @@ _DRIFT_SHARE = 0.1
 """An iteration is another one if it sends this much more or less than the one that was reported."""
 _DRIFT_ITERATIONS = 3
 """So many of them in a row, because a few are different in every job: those that evaluate, or save."""
+_REPORTED_AFTER = 2
+"""Iterations: the first one of a job is often not like the others."""
 _RECENT = 50
 _OF_ONE_PART = frozenset({"gather_", "scatter_"})
 """The tee sees the part of one rank; the algorithms take all parts."""
@@ -35,7 +37,7 @@ class Reports(Protocol):
 class Observation:
     """The iterations of a process.
 
-    It reports twice in a row: after the first whole iteration, so that the job is registered soon, and after
+    It reports twice in a row: after two whole iterations, so that the job is registered soon, and after
     ``profile_iterations``. Where what they send has changed for good, it measures and reports again.
 
     Args:
@@ -105,7 +107,7 @@ class Observation:
 
     def _profile(self, iteration: Iteration) -> None:
         self._measured.append(measured(iteration))
-        if len(self._measured) in (1, self._profile_iterations):
+        if len(self._measured) in (min(_REPORTED_AFTER, self._profile_iterations), self._profile_iterations):
             together = combined(self._measured)
             self._compute_s = together.compute_s
             self._reported = iteration.sent_bytes
@@ -153,7 +155,15 @@ class Observation:
             for each in self._groups.opened_by(group.name)
             if self.rendezvous_port not in (each.port, each.peer_port)
         )
-        return GroupReport(group.name, role_of(group, operations), group.backend, group.ranks, totals, opened, times)
+        return GroupReport(
+            group.name,
+            self._groups.roles.get(group.name) or role_of(group, operations),
+            group.backend,
+            group.ranks,
+            totals,
+            opened,
+            times,
+        )
 
 
 def _address(reports: Iterable[GroupReport]) -> IPv4Address | None:

@@ -1,6 +1,8 @@
 """Process groups: their ranks and roles, and which TCP connections each of them has opened."""
 
 import functools
+import inspect
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +10,10 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from hostlib.torch import nccl
 from hostlib.torch.sockets import Endpoints, connections
+
+_LOG = logging.getLogger(__name__)
 
 _ROLES_OF_DESCRIPTIONS = {
     "dp": "data",
@@ -55,6 +60,9 @@ def _backend_of(backend: str) -> str:
     return devices.get("cuda") or devices.get("cpu") or backend
 
 
+ROLES = ("data", "sharded", "tensor", "pipeline", "expert", "context", "other")
+
+
 def role_of(group: Group, operations: Mapping[str, int]) -> str:
     """Return what a group does: by the name that a device mesh gave it, else by its operations and their bytes."""
     described = group.description.removeprefix("mesh_")
@@ -73,9 +81,19 @@ class GroupWatch:
     Args:
         on_made: Called when a group was made.
         on_destroyed: Called before the default group is destroyed.
+        level: Returns the level at which the job sends; None while that is not known. Communicators of NCCL that are
+            made ask for it.
+
+    Attributes:
+        roles: What groups are for, by name, where the job has said so.
     """
 
-    def __init__(self, on_made: Callable[[], None], on_destroyed: Callable[[], None]) -> None:
+    def __init__(
+        self, on_made: Callable[[], None], on_destroyed: Callable[[], None], level: Callable[[], int | None]
+    ) -> None:
+        self.roles: dict[str, str] = {}
+        self._level = level
+        self._traffic_classes = nccl.traffic_classes()
         self._of_group: dict[str, frozenset[Endpoints]] = {}
         self._on_made = on_made
         self._on_destroyed = on_destroyed
@@ -109,12 +127,28 @@ class GroupWatch:
 
     def _make(self, plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = connections()
+        self._ask_for_level(plain, args, kwargs)
         made = plain(*args, **kwargs)
         group = made[0] if isinstance(made, tuple) else made
         if isinstance(group, dist.ProcessGroup):
             self._of_group[group.group_name] = connections() - before
             self._on_made()
         return made
+
+    def _ask_for_level(self, plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Put the job's level into the options of a communicator of NCCL."""
+        level = self._level()
+        if self._traffic_classes is None or level is None:
+            return
+        try:
+            given = inspect.signature(plain).bind(*args, **kwargs).arguments
+            if "nccl" in str(given.get("backend", "")).lower():
+                options = given.get("backend_options")
+                if options is None:
+                    options = kwargs["backend_options"] = nccl.options_of_a_communicator()
+                self._traffic_classes.ask(options, level)
+        except Exception as error:
+            _LOG.warning("a communicator of NCCL gets no traffic class: %s", error)
 
     def _destroy(self, plain: Callable[..., Any], group: Any = None) -> None:
         if group is None or group == dist.group.WORLD:

@@ -15,6 +15,9 @@ from hostlib.torch.tee import Seen, Tee
 from hostlib.torch.waits import WaitTee
 
 _now_ns = time.perf_counter_ns
+_make_tuple = tuple.__new__
+"""Makes a named tuple in half the time."""
+_HAS_CUDA = torch.cuda.is_available()
 _MOST_EVENTS = 1 << 20
 """What is kept while nobody takes it. The oldest go first."""
 
@@ -28,6 +31,7 @@ class Recorder:
     def __init__(self) -> None:
         self.has_stepped = threading.Event()
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        self._note = self._events.append
         self._number = 0
         self._waited_for: dict[int, tuple[Any, int]] = {}
         self._waits: WaitTee | None = None
@@ -82,7 +86,7 @@ class Recorder:
     def issued(self, operation: str, group: str, seen: Seen) -> int | None:
         """See ``Observer``."""
         number = self._number = self._number + 1
-        self._events.append(Issue(number, _now_ns(), operation, group, *seen))
+        self._note(_make_tuple(Issue, (number, _now_ns(), operation, group, *seen)))
         return None if self._waits is None else number
 
     def returned(self, number: int, result: Any) -> None:
@@ -90,14 +94,13 @@ class Recorder:
         work = Work.unbox(result[-1] if isinstance(result, tuple) else result)
         # As long as this object lives, Python gets no other one for the same work.
         self._waited_for[id(work)] = work, number
-        if torch.cuda.is_available():
+        if _HAS_CUDA:
             return  # the futures of NCCL end when work is queued, not when it is done
         try:
             future = work.get_future()
         except RuntimeError:  # sends and receives have none
             return
-        events = self._events
-        future.add_done_callback(lambda _: events.append(Completion(number, _now_ns())))
+        future.add_done_callback(lambda _: self._note(Completion(number, _now_ns())))
 
     def _waited(self, work: Any, begin_ns: int, end_ns: int) -> None:
         _, number = self._waited_for.pop(id(work), (None, None))

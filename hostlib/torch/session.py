@@ -25,7 +25,7 @@ from hostlib.torch.statistics import State, Statistics
 
 _LOG = logging.getLogger("hostlib.torch")
 
-_LOOK_S, _FIRST_LOOK_S = 0.25, 0.05
+_LOOK_S, _SPEAK_S, _FIRST_LOOK_S = 0.25, 0.1, 0.05
 _RETRY_S = 2.0
 _ENDS_WITHIN_S = 3.0
 
@@ -45,12 +45,13 @@ class Session:
         self._rank: int | None = None
         self._epoch = 0
         self._leader: Leader | None = None
+        self._exchange: Exchange | None = None
         self._is_saying_farewell = False
-        self._groups = GroupWatch(self._has_group.set, self._leave)
-        self._recorder = Recorder()
         self._levels = Levels()
-        self._observation = Observation(self._recorder, self._groups, settings.profile_iterations)
-        self._recorder.start_profiling()
+        self.groups = GroupWatch(self._has_group.set, self._leave, lambda: self._levels.most_urgent)
+        self.recorder = Recorder()
+        self._observation = Observation(self.recorder, self.groups, settings.profile_iterations)
+        self.recorder.start_profiling()
         if dist.is_initialized():
             self._has_group.set()
         self._threads = [
@@ -64,16 +65,20 @@ class Session:
         """End the threads, withdraw the job, and observe no more."""
         self._is_over.set()
         self._has_group.set()
-        self._recorder.has_stepped.set()
+        self.recorder.has_stepped.set()
         for thread in self._threads:
             thread.join(_ENDS_WITHIN_S)
-        self._groups.close()
-        self._recorder.close()
+        if self._exchange is not None:
+            self._exchange.interrupt()
+            for thread in self._threads:
+                thread.join(_ENDS_WITHIN_S)
+        self.groups.close()
+        self.recorder.close()
 
     def abandon(self) -> None:
         """Do nothing any more, in a forked child, which has none of the threads."""
-        self._recorder.close()
-        self._groups.close()
+        self.recorder.close()
+        self.groups.close()
 
     def statistics(self) -> Statistics:
         """Return what the network has done so far."""
@@ -85,7 +90,7 @@ class Session:
             rank=self._rank,
             note=self._note,
             iterations=observed.num_iterations,
-            collectives=self._recorder.num_collectives,
+            collectives=self.recorder.num_collectives,
             plan_number=levels.plan_number,
             levels=levels.of_groups,
             iteration_s=observed.iteration_s,
@@ -103,18 +108,18 @@ class Session:
         except Exception:
             _LOG.exception("job %s goes on as it would without Trainyard", self.settings.job)
             self._state, self._note = State.PLAIN, "the host library has failed"
-            self._recorder.close()
+            self.recorder.close()
 
     def _observe(self) -> None:
         """Take what was recorded, until the end."""
         while not self._is_over.is_set():
-            if self._recorder.is_profiling:
-                self._recorder.has_stepped.wait(_LOOK_S)
-                self._recorder.has_stepped.clear()
+            if self.recorder.is_profiling:
+                self.recorder.has_stepped.wait(_LOOK_S)
+                self.recorder.has_stepped.clear()
             else:
                 self._is_over.wait(_LOOK_S)
-            if self._recorder.failure is not None:
-                raise self._recorder.failure
+            if self.recorder.failure is not None:
+                raise self.recorder.failure
             if self._observation.look() and self._leader is not None:
                 self._leader.note_iteration(self._observation.num_iterations)
 
@@ -133,13 +138,13 @@ class Session:
             try:
                 self._converse()
             except ExchangeError as error:
-                if not self._is_saying_farewell:
+                if not self._is_leaving:
                     self._say(State.PLAIN, f"the ranks cannot speak with each other: {error}")
 
     def _converse(self) -> None:
         self._rank = dist.get_rank()
         start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch}"
-        exchange = Exchange(self._rank, dist.get_world_size(), start)
+        self._exchange = exchange = Exchange(self._rank, dist.get_world_size(), start)
         self._levels.rendezvous_port = self._observation.rendezvous_port = exchange.port
         self._observation.begin(self._rank)
         self._state = State.PROFILING
@@ -168,6 +173,7 @@ class Session:
                     self._register(leader, [RankReport.from_json(text) for text in reports])
                     number += 1
                 self._look_at(leader)
+                self._is_over.wait(_SPEAK_S)
             exchange.tell({"end": True})
         finally:
             self._leader = None
@@ -199,6 +205,7 @@ class Session:
             self._observation.send_report(exchange)
             message = exchange.hear()
             if message is None:
+                self._is_over.wait(_SPEAK_S)
                 continue
             if message.get("end"):
                 return

@@ -6,18 +6,13 @@ call NCCL themselves, and replays of CUDA graphs, which are seen once, when they
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.distributed import ProcessGroup
 
-
-class Seen(NamedTuple):
-    """What a collective moves, as ``algorithms.Collective`` defines it."""
-
-    size_bytes: int
-    peer: int | None = None
-    splits_bytes: tuple[int, ...] = ()
+Seen = tuple[int, int | None, tuple[int, ...]]
+"""What a collective moves: bytes, peer and bytes by rank, as ``algorithms.Collective`` defines them."""
 
 
 class Observer(Protocol):
@@ -41,35 +36,35 @@ def _nested_bytes(lists: Sequence[Sequence[Any]]) -> int:
 def _all_to_all_of_one(args: Sequence[Any]) -> Seen:
     sent, splits = args[1], args[4]
     if not splits:
-        return Seen(sent.nbytes)
+        return sent.nbytes, None, ()
     row_bytes = sent.nbytes // sent.shape[0] if sent.shape[0] else 0
-    return Seen(sent.nbytes, None, tuple([split * row_bytes for split in splits]))
+    return sent.nbytes, None, tuple([split * row_bytes for split in splits])
 
 
 def _all_to_all(args: Sequence[Any]) -> Seen:
     splits = tuple([tensor.nbytes for tensor in args[1]])
-    return Seen(sum(splits), None, splits)
+    return sum(splits), None, splits
 
 
 SIZES: Mapping[str, Callable[[Sequence[Any]], Seen]] = {
-    "allreduce_": lambda args: Seen(_bytes(args[0])),
-    "allreduce_coalesced_": lambda args: Seen(_bytes(args[0])),
-    "broadcast_": lambda args: Seen(_bytes(args[0]), args[2]),
-    "reduce_": lambda args: Seen(_bytes(args[0]), args[3]),
-    "allgather_": lambda args: Seen(_nested_bytes(args[0])),
-    "_allgather_base_": lambda args: Seen(args[0].nbytes),
-    "allgather_into_tensor_coalesced_": lambda args: Seen(_bytes(args[0])),
-    "reduce_scatter_": lambda args: Seen(_nested_bytes(args[1])),
-    "_reduce_scatter_base_": lambda args: Seen(args[1].nbytes),
-    "reduce_scatter_tensor_coalesced_": lambda args: Seen(_bytes(args[1])),
-    "gather_": lambda args: Seen(_bytes(args[1]), args[3]),
-    "scatter_": lambda args: Seen(_bytes(args[0]), args[3]),
+    "allreduce_": lambda args: (_bytes(args[0]), None, ()),
+    "allreduce_coalesced_": lambda args: (_bytes(args[0]), None, ()),
+    "broadcast_": lambda args: (_bytes(args[0]), args[2], ()),
+    "reduce_": lambda args: (_bytes(args[0]), args[3], ()),
+    "allgather_": lambda args: (_nested_bytes(args[0]), None, ()),
+    "_allgather_base_": lambda args: (args[0].nbytes, None, ()),
+    "allgather_into_tensor_coalesced_": lambda args: (_bytes(args[0]), None, ()),
+    "reduce_scatter_": lambda args: (_nested_bytes(args[1]), None, ()),
+    "_reduce_scatter_base_": lambda args: (args[1].nbytes, None, ()),
+    "reduce_scatter_tensor_coalesced_": lambda args: (_bytes(args[1]), None, ()),
+    "gather_": lambda args: (_bytes(args[1]), args[3], ()),
+    "scatter_": lambda args: (_bytes(args[0]), args[3], ()),
     "alltoall_base_": _all_to_all_of_one,
     "alltoall_": _all_to_all,
-    "send": lambda args: Seen(_bytes(args[0]), args[2]),
-    "recv_": lambda args: Seen(_bytes(args[0]), args[2]),
-    "recv_any_source_": lambda args: Seen(_bytes(args[0])),
-    "barrier": lambda _args: Seen(0),
+    "send": lambda args: (_bytes(args[0]), args[2], ()),
+    "recv_": lambda args: (_bytes(args[0]), args[2], ()),
+    "recv_any_source_": lambda args: (_bytes(args[0]), None, ()),
+    "barrier": lambda _args: (0, None, ()),
 }
 """What each operation moves, by its arguments. Gathers and scatters: the large side, but of one root its small side."""
 
@@ -97,7 +92,8 @@ class Tee:
 
     def _kernel(self, name: str, overload: Any, seen: Callable[[Sequence[Any]], Seen]) -> Callable[..., Any]:
         at = [argument.name for argument in overload._schema.arguments].index("process_group")
-        below, redispatch, unbox = self._below, overload.redispatch, ProcessGroup.unbox
+        below, unbox = self._below, ProcessGroup.unbox
+        redispatch = getattr(overload._handle, "redispatch_boxed", overload.redispatch)  # saves a call
 
         def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             observer, number = self._observer, None

@@ -5,6 +5,9 @@ from mininet.log import error
 from topologies.mininet.nodes import OwnedNode
 from topologies.mininet.programs import Program, alone, tell
 
+_STARTS_WITHIN_S = 300.0
+"""The first start compiles the P4 program."""
+
 
 class Emulator:
     """The process that runs all switches of a fabric, and the network namespace with their ends of hosts' cables.
@@ -37,7 +40,7 @@ class Emulator:
             wires: By NIC, as ``h0.0``, the interface at the switch's end of its cable.
 
         Raises:
-            NetworkError: The emulator refuses; the text has its complaint.
+            NetworkError: The emulator refuses, or does not answer within five minutes; the text has its complaint.
         """
         assert self.file is not None
         options = [option for nic, interface in wires.items() for option in ("--wire", f"{nic}={interface}")]
@@ -46,9 +49,9 @@ class Emulator:
             *("emulator", "--topology", self.file, "--netns", self.namespace),
             *("--listen", "127.0.0.1:0", "--port-per-switch", *options),
         )
-        program.next_line()  # the heading
-        for _ in range(num_switches):
-            _, name, address = program.next_line().split()
+        _heading, *lines = program.first_lines(1 + num_switches, _STARTS_WITHIN_S)
+        for line in lines:
+            _, name, address = line.split()
             self.addresses[name] = address
 
     @property

@@ -2,9 +2,11 @@
 
 import json
 import os
+import select
 import subprocess  # nosec B404 # runs our own programs, without a shell
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from topologies.namespaces.host_network import NetworkError
 
 PYTHON_VARIABLE = "TRAINYARD_PYTHON"
 _PACKAGES = Path(__file__).resolve().parents[2]
+_STOPS_WITHIN_S = 10.0
+_CHUNK_BYTES = 4096
 
 
 def with_descendants(hosts_file: str | None = None) -> list[str]:
@@ -82,13 +86,12 @@ class Program:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            text=True,
             # Ctrl-C is for programs in hosts.
             start_new_session=True,
         )
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended, and ``next_line`` or ``runs`` says so
-            self._process.stdin.write(given)
+        with suppress(BrokenPipeError):  # it has ended, and ``first_lines`` or ``runs`` says so
+            self._process.stdin.write(given.encode())
             self._process.stdin.close()
 
     @property
@@ -96,27 +99,46 @@ class Program:
         """Whether it has not ended."""
         return self._process.poll() is None
 
-    def next_line(self) -> str:
-        """Return the next line that it prints. Raises NetworkError, with what it has logged, where it ends instead."""
+    def first_lines(self, number: int, within_s: float) -> list[str]:
+        """Return so many lines, the first that it prints.
+
+        Raises:
+            NetworkError: It ends before, or has not printed them in this time; the text has what it has logged.
+        """
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait()
-            raise NetworkError(self.complaint())
-        return line
+        by_s = time.monotonic() + within_s
+        printed = b""
+        while printed.count(b"\n") < number:
+            readable, _, _ = select.select([self._process.stdout], [], [], max(0.0, by_s - time.monotonic()))
+            if not readable:
+                raise NetworkError(f"{self._name} has not started within {within_s:g} s: {self._logged()}")
+            chunk = os.read(self._process.stdout.fileno(), _CHUNK_BYTES)
+            if not chunk:
+                self._process.wait()
+                raise NetworkError(self.complaint())
+            printed += chunk
+        return printed.decode().splitlines()[:number]
 
     def complaint(self) -> str:
         """Return what it has logged, after its name and exit status."""
-        self._log.seek(0)
-        logged = self._log.read().decode(errors="replace").strip()
-        return f"{self._name} has ended with status {self._process.poll()}: {logged}"
+        return f"{self._name} has ended with status {self._process.poll()}: {self._logged()}"
 
     def stop(self) -> str:
-        """End it, and return its complaint if it has ended before."""
+        """End it, and return its complaint if it has ended before, or does not end in time and is killed."""
         complaint = "" if self.runs else self.complaint()
         self._process.terminate()
-        self._process.wait()
+        try:
+            self._process.wait(_STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            complaint = f"{self._name} has not ended within {_STOPS_WITHIN_S:g} s and is killed: {self._logged()}"
+            self._process.kill()
+            self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._log.close()
         return complaint
+
+    def _logged(self) -> str:
+        log = self._log.fileno()
+        # The program writes where the file stands, which this leaves alone.
+        return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace").strip()

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import grpc
 import typer
-from finsy.proto import gnmi, gnmi_grpc
+from finsy.proto import gnmi_grpc
 
+from emulator.p4runtime.port_requests import port_request
 from hostlib.addresses import check_host_port
 from trainyard.cli.exits import fail, refuse
 
@@ -35,11 +36,7 @@ def port(
         check_host_port(address)
     except ValueError as error:
         refuse(f"{error}, got {address!r}")
-    path = gnmi.Path()
-    for name, key in (("interfaces", ""), ("interface", f"{switch}-eth{number}"), ("config", ""), ("enabled", "")):
-        path.elem.add(name=name, key={"name": key} if key else {})
-    update = gnmi.Update(path=path, val=gnmi.TypedValue(bool_val=state is State.UP))
-    request = gnmi.SetRequest(prefix=gnmi.Path(target=switch), update=[update])
+    request = port_request(switch, number, is_enabled=state is State.UP)
     with grpc.insecure_channel(address) as channel:
         try:
             gnmi_grpc.gNMIStub(channel).Set(request, timeout=_WAIT_S)

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 import grpc
-from finsy.proto import gnmi, gnmi_grpc
+from finsy.proto import gnmi_grpc
 
+from emulator.p4runtime.port_requests import port_request
 from experiments.scenarios.real_hosts import emulator_program
 from experiments.scenarios.real_hosts.emulator_program import EmulatorPlan
 from experiments.scenarios.real_hosts.laboratory import Laboratory
@@ -103,7 +104,8 @@ class EmulatorProcess:
                     for link in wanted ^ self._links_down:
                         found = self._fabric.links[link]
                         if found.source in self._fabric.switch_index:
-                            request = _set_enabled(found.source, found.source_port, link not in wanted)
+                            is_enabled = link not in wanted
+                            request = port_request(found.source, found.source_port, is_enabled=is_enabled)
                             await stub.Set(request, timeout=_DEADLINE_S)
                 self._links_down = wanted
             except grpc.RpcError as error:
@@ -184,13 +186,3 @@ async def _log_lines(stream: asyncio.StreamReader, said: list[str]) -> None:
         text = line.decode(errors="replace").rstrip()
         said.append(text)
         _LOG.warning("emulator: %s", text)
-
-
-def _set_enabled(switch: str, port: int, is_up: bool) -> gnmi.SetRequest:
-    request = gnmi.SetRequest(prefix=gnmi.Path(target=switch))
-    update = request.update.add(val=gnmi.TypedValue(bool_val=is_up))
-    update.path.elem.add(name="interfaces")
-    update.path.elem.add(name="interface", key={"name": f"{switch}-eth{port}"})
-    update.path.elem.add(name="config")
-    update.path.elem.add(name="enabled")
-    return request
