@@ -1,11 +1,13 @@
 """What each process of a job tells the first one, so that the job is registered once, as a whole."""
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from typing import Any
 
+from hostlib import checks
 from hostlib.torch.measurement import GroupTimes, Measurement
 from hostlib.torch.sockets import Endpoints
 
@@ -57,33 +59,65 @@ class RankReport:
 
     @classmethod
     def from_json(cls, text: str) -> "RankReport":
-        """Return the report of a text. Raises ValueError, KeyError or TypeError for what is none."""
-        found = json.loads(text)
-        groups = tuple(
+        """Return the report of a text. Raises ValueError for what is none."""
+        try:
+            return _report(json.loads(text))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not the report of a rank: {checks.shown(text)} ({error!r})") from error
+
+
+def _report(found: Any) -> RankReport:
+    measured = found["measurement"]
+    return RankReport(
+        _rank(found["rank"]),
+        None if found["address"] is None else IPv4Address(found["address"]),
+        Measurement(
+            _seconds(measured["iteration_s"]),
+            _seconds(measured["compute_s"]),
+            {name: _times(each) for name, each in measured["groups"].items()},
+        ),
+        tuple(
             GroupReport(
-                each["name"],
-                each["role"],
-                each["backend"],
-                tuple(each["ranks"]),
-                {int(rank): sent for rank, sent in each["sent_bytes"].items()},
+                checks.name("name", each["name"]),
+                checks.name("role", each["role"]),
+                checks.name("backend", each["backend"]),
+                tuple(_rank(rank) for rank in each["ranks"]),
+                {
+                    int(rank): checks.integer("sent_bytes", sent, 0, checks.MAX_SIZE_BYTES)
+                    for rank, sent in each["sent_bytes"].items()
+                },
                 _endpoints(each["connections"]),
-                GroupTimes(**each["times"]),
+                _times(each["times"]),
             )
             for each in found["groups"]
-        )
-        measured = found["measurement"]
-        times = {name: GroupTimes(**each) for name, each in measured["groups"].items()}
-        return cls(
-            found["rank"],
-            None if found["address"] is None else IPv4Address(found["address"]),
-            Measurement(measured["iteration_s"], measured["compute_s"], times),
-            groups,
-            _endpoints(found["unowned"]),
-        )
+        ),
+        _endpoints(found["unowned"]),
+    )
 
 
-def _endpoints(rows: Iterable[dict[str, Any]]) -> tuple[Endpoints, ...]:
+def _rank(value: object) -> int:
+    return checks.integer("rank", value, 0, checks.MAX_32)
+
+
+def _seconds(value: object) -> float:
+    """Check a time, which may lie a little before the iteration's begin."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"expected seconds, got {checks.shown(value)}")
+    return value
+
+
+def _times(row: Mapping[str, Any]) -> GroupTimes:
+    return GroupTimes(_seconds(row["release_s"]), _seconds(row["slack_s"]))
+
+
+def _endpoints(rows: Iterable[Mapping[str, Any]]) -> tuple[Endpoints, ...]:
     return tuple(
-        Endpoints(IPv4Address(row["address"]), row["port"], IPv4Address(row["peer_address"]), row["peer_port"])
+        Endpoints(
+            IPv4Address(row["address"]), _port(row["port"]), IPv4Address(row["peer_address"]), _port(row["peer_port"])
+        )
         for row in rows
     )
+
+
+def _port(value: object) -> int:
+    return checks.integer("port", value, 0, checks.MAX_PORT)

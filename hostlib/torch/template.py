@@ -63,14 +63,13 @@ def addresses_of(reports: Sequence[RankReport]) -> tuple[IPv4Address, ...]:
     return tuple(sorted(found))
 
 
-def template_of(name: str, reports: Sequence[RankReport], nics: Nics, byte_scale: float = 1.0) -> Template:
+def template_of(name: str, reports: Sequence[RankReport], nics: Nics) -> Template:
     """Return what a job registers.
 
     Args:
         name: The job's name.
         reports: One for each rank, in order of ranks.
         nics: The fabric's NICs, by address.
-        byte_scale: Multiplies bytes.
     """
     measurement = combined([report.measurement for report in reports])
     of_rank = {report.rank: nic for report in reports if report.address and (nic := nics.get(report.address))}
@@ -88,8 +87,7 @@ def template_of(name: str, reports: Sequence[RankReport], nics: Nics, byte_scale
             if ends is None or ends[0].host == ends[1].host:
                 continue
             connections[label, len(flows)] = connection
-            size_bytes = round(connection.size_bytes * byte_scale)
-            flows.append(Flow(*ends, size_bytes, five_tuple=_five_tuple(connection.endpoints)))
+            flows.append(Flow(*ends, connection.size_bytes, five_tuple=_five_tuple(connection.endpoints)))
             hosts |= dict.fromkeys(nic.host for nic in ends)
         if flows:
             flow_groups.append(FlowGroup(label, tuple(flows)))
@@ -163,18 +161,21 @@ def _connections(
         own[rank] = frozenset(group.connections) or frozenset(reports[rank].unowned)
         for peer, size_bytes in group.sent_bytes.items():
             sent[rank, peer] = size_bytes
-    for source, destination in sorted({*sent, *((peer, rank) for rank, peer in sent)}):
-        size_bytes = sent.get((source, destination), 0)
-        back_bytes = sent.get((destination, source), 0)
-        mirrored = {each.reversed for each in own.get(destination, frozenset())}
-        shared = sorted((own.get(source, frozenset()) & mirrored) - taken, key=str)
+    for low, high in sorted({(min(pair), max(pair)) for pair in sent}):
+        mirrored = {each.reversed for each in own.get(high, frozenset())}
+        shared = sorted((own.get(low, frozenset()) & mirrored) - taken, key=str)
         endpoints = shared[0] if shared else None
-        if size_bytes == 0 and endpoints is None:
-            continue  # acknowledgements of a transport that has no connections
         if endpoints is not None:
             taken.add(endpoints)
-        size_bytes = max(size_bytes, round(back_bytes * ACKNOWLEDGEMENT_SHARE), 1)
-        yield Connection(source, destination, size_bytes, endpoints)
+        for source, destination, ends in (
+            (low, high, endpoints),
+            (high, low, None if endpoints is None else endpoints.reversed),
+        ):
+            size_bytes = sent.get((source, destination), 0)
+            if size_bytes == 0 and ends is None:
+                continue  # acknowledgements of a transport that has no connections
+            acknowledgement_bytes = round(sent.get((destination, source), 0) * ACKNOWLEDGEMENT_SHARE)
+            yield Connection(source, destination, max(size_bytes, acknowledgement_bytes, 1), ends)
 
 
 def _nics_of(connection: Connection, of_rank: Mapping[int, Nic], nics: Nics) -> tuple[Nic, Nic] | None:

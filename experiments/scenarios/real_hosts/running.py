@@ -174,10 +174,7 @@ class RealHosts:
                 )
             session = await stack.enter_async_context(RealSession(process, agents, network, self._unscaled))
             commands = await stack.enter_async_context(
-                CommandPrograms(
-                    *(self._jobs, self._laboratory, self._unscaled, process.address, network.happened),
-                    scale=self._scale,
-                )
+                CommandPrograms(self._jobs, self._laboratory, self._unscaled, process.address, network.happened)
             )
             counters = await stack.enter_async_context(
                 LinkCounters(self._fabric, self._laboratory, self._emulator.address)

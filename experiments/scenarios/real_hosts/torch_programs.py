@@ -215,7 +215,6 @@ class TorchPrograms:
             "GLOO_SOCKET_IFNAME": self._laboratory.interface(host, job.placement.nics[host][0]),
             "TRAINYARD_JOB": job.name,
             "TRAINYARD_CONTROLLER": controller,
-            "TRAINYARD_BYTE_SCALE": str(self._scale),
         }
 
     def _plan(self, job: TrainingJob) -> str:
