@@ -216,6 +216,7 @@ class Session:
     def _leave(self) -> None:
         """The default process group will be destroyed: the ranks need not speak any more."""
         self._is_saying_farewell = True
+        self._levels.counters()  # for the last time that its connections are there
 
     def _remark(self, note: str) -> None:
         self._say(self._state, note)
