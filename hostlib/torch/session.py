@@ -221,6 +221,7 @@ class Session:
         """
         self._is_saying_farewell = True
         self._epoch += 1
+        self._levels.counters()  # for the last time that its connections are there
 
     def _remark(self, note: str) -> None:
         self._say(self._state, note)
