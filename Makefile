@@ -5,7 +5,7 @@ VENV := .venv
 PACKAGES := controller emulator experiments hostlib p4src policies simulator topologies trainyard workloads
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test quick docs chaos lint types p4 proto clean
+.PHONY: setup torch demo test quick docs chaos lint types p4 proto clean
 
 setup: $(VENV)/.installed
 
@@ -16,14 +16,21 @@ $(VENV)/.installed: requirements.txt pyproject.toml hostlib/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./hostlib --editable .
 	touch $@
 
+# PyTorch is large, and only PyTorch jobs need it.
+torch: $(VENV)/.torch-installed
+
+$(VENV)/.torch-installed: requirements-torch.txt | setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	touch $@
+
 demo: setup
 	$(BIN)/trainyard demo
 
-test: lint types docs
+test: torch lint types docs
 	$(BIN)/python -m pytest -rs -n auto --dist worksteal
 
 # The inner loop: everything but types and the tests that are marked as slow.
-quick: lint
+quick: torch lint
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 # The documentation as a site, in out/docs/index.html. Warnings, broken links among them, are errors.

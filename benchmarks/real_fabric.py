@@ -26,12 +26,12 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.budgets import Budget, budget_rows, print_budget_rows
 from benchmarks.provenance import print_figures, provenance
 from benchmarks.real_hosts.fault_rounds import SEED, fault_figures
 from benchmarks.real_hosts.rates import level_figures, packet_figures, tcp_figures
@@ -41,24 +41,6 @@ from benchmarks.real_hosts.virtual_time import virtual_time_figures
 FAULT_ROUNDS = 50
 
 Figures = dict[str, object]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a figure should be at least, or at most."""
-
-    figure: str
-    limit: float
-    is_least: bool
-
-    @property
-    def wanted(self) -> str:
-        """For people."""
-        return f"{'>=' if self.is_least else '<='} {self.limit:g}"
-
-    def is_reached_by(self, value: float) -> bool:
-        """Return whether a value keeps the budget."""
-        return value >= self.limit if self.is_least else value <= self.limit
 
 
 BUDGETS = (
@@ -91,19 +73,6 @@ def parts_of(options: argparse.Namespace) -> Mapping[str, Callable[[], Figures]]
     }
 
 
-def budget_rows(figures: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return a row for each budget whose figure is there: the value, what is wanted, and whether it is reached."""
-    rows = []
-    for budget in BUDGETS:
-        if budget.figure in figures:
-            value = figures[budget.figure]
-            verdict = "not measured"
-            if isinstance(value, int | float):
-                verdict = "reached" if budget.is_reached_by(value) else "missed"
-            rows.append({"figure": budget.figure, "value": value, "wanted": budget.wanted, "verdict": verdict})
-    return rows
-
-
 def main() -> None:
     """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -126,12 +95,11 @@ def main() -> None:
                 figures |= measure()
             except (OSError, RuntimeError) as error:  # the other parts are worth having
                 figures[f"{name}_failure"] = str(error)
-    rows = budget_rows(figures)
+    rows = budget_rows(BUDGETS, figures)
     figures |= {"budgets": rows, "seed": SEED, **provenance(("finsy", "grpcio", "numba", "numpy"))}
     print_figures(figures, as_json=options.json)
     if not options.json:
-        for row in rows:
-            print(f"{row['figure']:30} {row['value']!s:>12}  {row['wanted']:>10}  {row['verdict']}")
+        print_budget_rows(rows)
 
 
 if __name__ == "__main__":

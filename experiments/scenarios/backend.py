@@ -1,11 +1,11 @@
 """The back ends: what each can run of a scenario, and one function that runs a scenario on any of them."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from experiments.scenarios.results import RunResult
 from policies.enforcement import Enforcement
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from experiments.scenarios.job_driver import Progress
     from policies.policy import Policy
 
-    RunPolicy = Callable[[Policy | str, Progress], RunResult]
+    class RunPolicy(Protocol):
+        """Runs a scenario under a policy."""
+
+        def __call__(self, policy: "Policy | str", /, *, on_progress: Progress) -> RunResult:
+            """Return the result. Raises RunError where the run failed."""
 
 
 TORCH = "torch==2.13.0"
@@ -63,7 +67,7 @@ def run_on(
             return _simulate(scenario, policy, enforcement, on_progress)
         case Backend.NAMESPACES | Backend.MININET:
             with real_hosts(backend, scenario, is_real_time=is_real_time) as run:
-                return run(policy, on_progress)
+                return run(policy, on_progress=on_progress)
 
 
 def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
@@ -158,7 +162,7 @@ def real_hosts(
                 keeps_ranks=keeps_ranks,
             )
 
-            def run(policy: "Policy | str", on_progress: "Progress") -> RunResult:
+            def run(policy: "Policy | str", /, *, on_progress: "Progress") -> RunResult:
                 with _failures_of_real_hosts():
                     return runner.run(hosts.run(policy, on_progress))
 

@@ -28,14 +28,20 @@ class JobAgent:
     """
 
     def __init__(
-        self, client: Client, job: TrainingJob, connections: Connections, steering: Steering, isolated_s: float
+        self,
+        client: Client,
+        job: TrainingJob,
+        connections: Connections,
+        steering: Steering,
+        isolated_s: float,
+        scale: float = 1.0,
     ) -> None:
-        """``isolated_s`` is how long an iteration takes with the fabric to itself."""
+        """Bytes are divided by ``scale``; ``isolated_s`` is how long an iteration takes with the fabric to itself."""
         self.job = job
         self.isolated_s = isolated_s
         self._client = client
         # With steering by source port, the controller assigns the ports.
-        self._flow_groups = _flow_groups(job, connections, opened=steering is Steering.RULE)
+        self._flow_groups = _flow_groups(job, connections, scale, opened=steering is Steering.RULE)
         self._newest: Directives | None = None
         self._followed: Directives | None = None
         self._start_shift = StartShift(job.specification.arrival_s)
@@ -113,7 +119,7 @@ class JobAgent:
                 self._changed.notify_all()
 
 
-def _flow_groups(job: TrainingJob, connections: Connections, *, opened: bool) -> tuple[FlowGroup, ...]:
+def _flow_groups(job: TrainingJob, connections: Connections, scale: float, *, opened: bool) -> tuple[FlowGroup, ...]:
     return tuple(
         FlowGroup(
             group.name,
@@ -121,7 +127,7 @@ def _flow_groups(job: TrainingJob, connections: Connections, *, opened: bool) ->
                 Flow(
                     Nic(flow.source_host, flow.source_nic),
                     Nic(flow.destination_host, flow.destination_nic),
-                    job.reporting_error.reported_bytes(flow.size_bytes),
+                    job.reporting_error.reported_bytes(flow.size_bytes / scale),
                     flow.offset_s,
                     _to_host(five_tuple) if opened else None,
                 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from emulator.engine.transport import TIMEOUT_PS
 from experiments.scenarios.connections import GroupKey
 from experiments.scenarios.routes import Route
+from experiments.scenarios.timeline import UNKNOWN, Timeline
 from policies.model.picoseconds import NEVER_PS
 from workloads.replay import StartTransfer
 from workloads.task_graph import FlowSpec
@@ -32,6 +33,7 @@ class IterationEnd:
 
     job: str
     took_s: float
+    timeline: Timeline = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

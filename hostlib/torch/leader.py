@@ -61,7 +61,7 @@ class Leader:
             self._on_note("no controller answers: the job is registered when one does")
             return False
         nics = {address: nic for address, nic in zip(addresses_of(reports), found, strict=True) if nic is not None}
-        template = template_of(self._settings.job, reports, nics, self._settings.byte_scale)
+        template = template_of(self._settings.job, reports, nics)
         if template.job is None:
             unknown = ", ".join(map(str, sorted(template.unknown)))
             self._on_note(

@@ -221,6 +221,7 @@ class Session:
         All of them destroy it equally often, however quickly, so the count tells one group from the next.
         """
         self._epoch += 1
+        self._levels.counters()  # for the last time that its connections are there
 
     def _remark(self, note: str) -> None:
         self._say(self._state, note)

@@ -1,6 +1,5 @@
 """What ``attach`` is to do: from its arguments, else from the environment, else found out."""
 
-import math
 import os
 import sys
 from collections.abc import Mapping
@@ -29,7 +28,6 @@ class Settings:
         job: The job's name.
         credentials: How to speak with the controller.
         owner_token: To whom the job belongs; None: to this run of it.
-        byte_scale: How many bytes of the controller's fabric a byte here stands for, where links here are slower.
         profile_iterations: Over so many iterations the profile is measured.
     """
 
@@ -37,7 +35,6 @@ class Settings:
     job: str
     credentials: Credentials
     owner_token: str | None = None
-    byte_scale: float = 1.0
     profile_iterations: int = 5
 
     @classmethod
@@ -52,8 +49,7 @@ class Settings:
         """Return settings from arguments and, for what is None, from the environment.
 
         ``TRAINYARD_CONTROLLER`` is the address, or several with commas between; ``TRAINYARD_JOB`` the job's name, by
-        default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner. Runs
-        on real hosts set ``TRAINYARD_BYTE_SCALE``.
+        default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner.
 
         Raises:
             ValueError: A name or a credential cannot be used.
@@ -64,19 +60,8 @@ class Settings:
             job=checks.name("job", job or environment.get("TRAINYARD_JOB") or default_job(environment)),
             credentials=credentials or Credentials.from_environment(),
             owner_token=environment.get("TRAINYARD_OWNER_TOKEN") or None,
-            byte_scale=_scale(environment.get("TRAINYARD_BYTE_SCALE") or "1"),
             profile_iterations=checks.integer("profile_iterations", profile_iterations, 1, 1000),
         )
-
-
-def _scale(text: str) -> float:
-    try:
-        scale = float(text)
-    except ValueError:
-        scale = 0.0
-    if not 0.0 < scale < math.inf:
-        raise ValueError(f"TRAINYARD_BYTE_SCALE: expected a number above 0, got {checks.shown(text)}")
-    return scale
 
 
 def default_job(environment: Mapping[str, str]) -> str:

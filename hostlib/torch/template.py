@@ -63,14 +63,13 @@ def addresses_of(reports: Sequence[RankReport]) -> tuple[IPv4Address, ...]:
     return tuple(sorted(found))
 
 
-def template_of(name: str, reports: Sequence[RankReport], nics: Nics, byte_scale: float = 1.0) -> Template:
+def template_of(name: str, reports: Sequence[RankReport], nics: Nics) -> Template:
     """Return what a job registers.
 
     Args:
         name: The job's name.
         reports: One for each rank, in order of ranks.
         nics: The fabric's NICs, by address.
-        byte_scale: Multiplies bytes.
     """
     measurement = combined([report.measurement for report in reports])
     of_rank = {report.rank: nic for report in reports if report.address and (nic := nics.get(report.address))}
@@ -88,8 +87,7 @@ def template_of(name: str, reports: Sequence[RankReport], nics: Nics, byte_scale
             if ends is None or ends[0].host == ends[1].host:
                 continue
             connections[label, len(flows)] = connection
-            size_bytes = round(connection.size_bytes * byte_scale)
-            flows.append(Flow(*ends, size_bytes, five_tuple=_five_tuple(connection.endpoints)))
+            flows.append(Flow(*ends, connection.size_bytes, five_tuple=_five_tuple(connection.endpoints)))
             hosts |= dict.fromkeys(nic.host for nic in ends)
         if flows:
             flow_groups.append(FlowGroup(label, tuple(flows)))

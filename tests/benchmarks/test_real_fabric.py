@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from benchmarks.real_fabric import budget_rows
+from benchmarks.budgets import budget_rows
+from benchmarks.real_fabric import BUDGETS
 from benchmarks.real_hosts.fault_rounds import drawn, scenario_of_faults
 from benchmarks.real_hosts.run_processes import Part
 
@@ -20,7 +21,7 @@ from benchmarks.real_hosts.run_processes import Part
     ],
 )
 def test_a_figure_reaches_its_budget_or_misses_it(figure: str, value: float | None, verdict: str) -> None:
-    (row,) = budget_rows({figure: value, "seed": 1})
+    (row,) = budget_rows(BUDGETS, {figure: value, "seed": 1})
     assert (row["figure"], row["value"], row["verdict"]) == (figure, value, verdict)
 
 

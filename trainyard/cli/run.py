@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from experiments.report.numbers import change, count, percent, seconds, slowdown
 from experiments.report.style import FigureFormat
-from experiments.scenarios.backend import Backend, RunError, run_on, unsupported_on
+from experiments.scenarios.backend import Backend, RunError, real_hosts, run_on, unsupported_on
 from experiments.scenarios.results import RunResult, run_object
 from policies.enforcement import Enforcement
 from policies.registry import as_policy
@@ -36,6 +37,7 @@ from workloads.loading import SHIPPED_SCENARIOS
 from workloads.scenario import ProfileSource, Scenario
 
 if TYPE_CHECKING:
+    from experiments.scenarios.backend import RunPolicy
     from policies.policy import Policy
 
 BackendOption = Annotated[
@@ -54,12 +56,17 @@ SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use inst
 FailuresOption = Annotated[
     bool, typer.Option("--failures", help="Run a mix on a fabric in which a cable fails, then a switch.")
 ]
+RealOption = Annotated[
+    bool, typer.Option("--real", help="Train PyTorch jobs over gloo, in network namespaces; needs Linux and PyTorch.")
+]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder of the page.")]
 
 DEMO_SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
 DEMO_POLICIES = ("ecmp", "crux-pa", "crux")
 FAILURE_SCENARIOS = ("failing-cable",)
 FAILURE_POLICIES = ("ecmp", "crux")
+REAL_SCENARIO = "three-torch-jobs"
+REAL_POLICIES = ("ecmp", "crux", "trainyard")
 
 
 def run(
@@ -87,7 +94,8 @@ def run(
     files = ReportFiles(report, figures, figure_format, perfetto)
     files.prepare()
     results = []
-    for result in _results(accepted, policies_for(accepted, policy), on, enforcement, is_real_time=real_time):
+    run_policy = partial(run_on, on, accepted, enforcement=enforcement, is_real_time=real_time)
+    for result in _results(accepted, policies_for(accepted, policy), run_policy):
         results.append(result)
         if as_json:
             print(json.dumps(run_object(result)), flush=True)
@@ -102,12 +110,17 @@ def run(
 
 def demo(
     failures: FailuresOption = False,
+    real: RealOption = False,
     out: OutOption = Path("out"),
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
 ) -> None:
     """Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper; writes a page."""
-    if failures:
+    if failures and real:
+        refuse("--real: expected either --failures or --real")
+    if real:
+        _demonstrate_real(ReportFiles(out / "real.html", figures, figure_format, out / "real.perfetto.json"))
+    elif failures:
         _demonstrate(FAILURE_SCENARIOS, FAILURE_POLICIES, ReportFiles(out / "failures.html", figures, figure_format))
     else:
         _demonstrate(DEMO_SCENARIOS, DEMO_POLICIES, ReportFiles(out / "demo.html", figures, figure_format))
@@ -118,28 +131,35 @@ def _demonstrate(names: Sequence[str], policies: Sequence[str], files: ReportFil
     files.prepare()
     comparisons = []
     for scenario in scenarios:
-        comparisons.append(list(_results(scenario, policies, Backend.EMULATOR)))
+        comparisons.append(list(_results(scenario, policies, partial(run_on, Backend.EMULATOR, scenario))))
         _print_results(comparisons[-1])
     PrintableConsole().print(overview(comparisons))
     files.save_runs(comparisons)
 
 
-def _results(
-    scenario: Scenario,
-    policies: Sequence["Policy | str"],
-    backend: Backend,
-    enforcement: Enforcement = Enforcement.LEVELS,
-    *,
-    is_real_time: bool = False,
-) -> Iterator[RunResult]:
+def _demonstrate_real(files: ReportFiles) -> None:
+    """Train the same jobs under one policy after the other: only the controller is another one."""
+    scenario = read_scenario(SHIPPED_SCENARIOS / f"{REAL_SCENARIO}.yaml")
+    if (problem := unsupported_on(scenario, Backend.NAMESPACES, Enforcement.LEVELS)) is not None:
+        refuse(f"--real: {problem}")
+    files.prepare()
+    try:
+        with real_hosts(Backend.NAMESPACES, scenario, is_real_time=False, keeps_ranks=True) as run_policy:
+            results = list(_results(scenario, REAL_POLICIES, run_policy))
+    except RunError as error:
+        fail(f"{scenario.name}: {error}")
+    _print_results(results)
+    files.save_perfetto(results)
+    files.save_runs([results])
+
+
+def _results(scenario: Scenario, policies: Sequence["Policy | str"], run_policy: "RunPolicy") -> Iterator[RunResult]:
     """Yield the result of every policy when its run is over; ends the command where a run fails."""
     for policy in map(as_policy, policies):
         title = f"{scenario.name} under {policy.name}"
         with progress(title) as on_progress:
             try:
-                result = run_on(
-                    *(backend, scenario, policy, enforcement), is_real_time=is_real_time, on_progress=on_progress
-                )
+                result = run_policy(policy, on_progress=on_progress)
             except RunError as error:
                 fail(f"{title}: the run failed: {error}")
         yield result

@@ -1,7 +1,8 @@
 """PyTorch jobs, as back ends without real hosts play them: each parallelism has the task graph of its own family.
 
-gloo keeps one connection for each two ranks, so a transfer between two hosts is one flow. FSDP2 on a CPU waits for each
-gather and scatter before it computes further, and gloo scatters by an all-reduce, which sends twice as much.
+gloo keeps one connection for each two ranks, so a transfer between two hosts is one flow. All buckets of DDP share it:
+they are one transfer, which begins with the first bucket, as the host library registers them. FSDP2 on a CPU waits for
+each gather and scatter before it computes further, and gloo scatters by an all-reduce, which sends twice as much.
 """
 
 import math
@@ -16,20 +17,23 @@ from workloads.workload import PipelineSchedule, TorchParallelism, TorchWorkload
 
 BUCKET_BYTES = 25 * 2**20
 """DDP reduces gradients as soon as so many bytes of them are there (``bucket_cap_mb``)."""
+_FORWARD, _BACKWARD = 1 / 3, 2 / 3
+"""Shares of an iteration's computation."""
 
 
 def expand_torch(workload: TorchWorkload, placement: Placement) -> TaskGraph:
     """Return the task graph of DDP, FSDP2, 1F1B or a mixture of experts."""
+    is_ddp = workload.parallelism is TorchParallelism.DDP
     model = Model(
         workload.compute_s,
-        comm_start=1 / 3,
+        comm_start=_FORWARD + (_BACKWARD / ddp_buckets(workload) if is_ddp else 0.0),
         gradient_bytes=workload.parameter_bytes or 0.0,
         activation_bytes=workload.activation_bytes or 0.0,
         flows_per_pair=1,
     )
     match workload.parallelism:
         case TorchParallelism.DDP:
-            return expand_data_parallel(model, placement, ddp_buckets(workload))
+            return expand_data_parallel(model, placement, buckets=None)
         case TorchParallelism.FSDP:
             assert workload.layers is not None
             return expand_fully_sharded(

@@ -31,9 +31,9 @@ class CommandPrograms:
     """Runs the commands of jobs, as an async context manager; all that still runs is killed on exit.
 
     A program finds its rank in the environment as torch expects it (``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
-    ``MASTER_PORT``), and ``TRAINYARD_JOB``, ``TRAINYARD_CONTROLLER`` and ``TRAINYARD_BYTE_SCALE`` for the host library.
-    The first rank prints ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have
-    ended with status 0; it fails when one has ended with another.
+    ``MASTER_PORT``), and ``TRAINYARD_JOB`` and ``TRAINYARD_CONTROLLER`` for the host library. The first rank prints
+    ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have ended with status 0;
+    it fails when one has ended with another.
 
     Args:
         jobs: The jobs of the run; those that have a command are run.
@@ -41,7 +41,6 @@ class CommandPrograms:
         fabric: Has the addresses of the hosts.
         controller: The controller's address, as programs in hosts reach it.
         happened: Called with the ends of iterations and of jobs.
-        scale: What the rates of the hosts' links have been divided by.
     """
 
     def __init__(
@@ -51,10 +50,7 @@ class CommandPrograms:
         fabric: Fabric,
         controller: str,
         happened: Callable[[NetworkEvent], None],
-        *,
-        scale: float = 1.0,
     ) -> None:
-        self._scale = scale
         self._jobs = {job.name: job for job in jobs if isinstance(job.specification.workload, CommandWorkload)}
         self._numbers = {job.name: number for number, job in enumerate(jobs)}
         self._laboratory = laboratory
@@ -119,7 +115,6 @@ class CommandPrograms:
             "MASTER_PORT": str(MASTER_PORT + self._numbers[job.name]),
             "TRAINYARD_JOB": job.name,
             "TRAINYARD_CONTROLLER": self._controller,
-            "TRAINYARD_BYTE_SCALE": str(self._scale),
         }
         return await asyncio.create_subprocess_exec(
             *self._laboratory.command(host, *(_filled(argument, values) for argument in workload.command)),

@@ -27,13 +27,13 @@ from experiments.scenarios.real_hosts.real_flows import connections_of, real_flo
 from experiments.scenarios.real_hosts.real_network import RealNetwork
 from experiments.scenarios.real_hosts.real_session import RealSession
 from experiments.scenarios.real_hosts.run_folder import run_folder
+from experiments.scenarios.real_hosts.scaled_fabric import scaled_topology
 from experiments.scenarios.real_hosts.torch_programs import TorchPrograms, torch_jobs
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
 from hostlib.client import Client
 from hostlib.credentials import Credentials
-from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.policy import Policy
 from policies.registry import as_policy, source_of
 from topologies.ecmp import hash_multipliers
@@ -159,7 +159,9 @@ class RealHosts:
             client = await stack.enter_async_context(Client(process.address, credentials=Credentials()))
             agents = {
                 job.name: JobAgent(
-                    *(client, job, connections_of(flows), scenario.steering), isolated_s=self._isolated_s[job.name]
+                    *(client, job, connections_of(flows), scenario.steering),
+                    isolated_s=self._isolated_s[job.name],
+                    scale=self._scale,
                 )
                 for job in self._jobs
                 if job in played or job.specification.profile is ProfileSource.MEASURED
@@ -172,10 +174,7 @@ class RealHosts:
                 )
             session = await stack.enter_async_context(RealSession(process, agents, network, self._unscaled))
             commands = await stack.enter_async_context(
-                CommandPrograms(
-                    *(self._jobs, self._laboratory, self._unscaled, process.address, network.happened),
-                    scale=self._scale,
-                )
+                CommandPrograms(self._jobs, self._laboratory, self._unscaled, process.address, network.happened)
             )
             counters = await stack.enter_async_context(
                 LinkCounters(self._fabric, self._laboratory, self._emulator.address)
@@ -238,11 +237,11 @@ async def _sample(counters: LinkCounters, network: RealNetwork) -> None:
 
 
 def _config(scenario: Scenario, policy: Policy, address: str, listen: str, scale: float) -> ControllerConfig:
-    """Return the configuration of the run's controller: it knows the fabric's own rates, and bytes before scaling."""
+    """Return the configuration of the run's controller: like programs in hosts, it knows what links really carry."""
     return ControllerConfig(
         listen=listen,
         agents=True,
-        topology=scenario.topology,
+        topology=scaled_topology(scenario.topology, scale),
         switches=tuple(
             SwitchAddress(name=name, address=address, device_id=1 + index)
             for index, name in enumerate(scenario.topology.build().switches)
@@ -254,6 +253,4 @@ def _config(scenario: Scenario, policy: Policy, address: str, listen: str, scale
         seed=scenario.seed,
         num_levels=scenario.num_levels,
         reads_ports=scenario.reads_ports,
-        utilisation_window_us=UTILISATION_WINDOW_US / scale,
-        bytes_per_count=scale,
     )

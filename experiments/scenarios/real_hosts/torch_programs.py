@@ -15,6 +15,7 @@ from experiments.scenarios.real_hosts.programs import MASTER_PORT, REPORT, lines
 from experiments.scenarios.real_hosts.rank_processes import RankProcess, RankProcesses
 from experiments.scenarios.real_hosts.ranks import RanksError
 from experiments.scenarios.real_hosts.training_plan import TrainingPlan
+from experiments.scenarios.timeline import Timeline
 from experiments.scenarios.transfers import IterationEnd, JobEnd, NetworkEvent
 from topologies.printable import printable
 from workloads.jobs import TrainingJob
@@ -194,7 +195,8 @@ class TorchPrograms:
     def _take(self, name: str, line: bytes) -> None:
         """Take what the first rank of a job says."""
         if report := REPORT.search(line):
-            self.happened(IterationEnd(name, float(report[1])))
+            timeline = Timeline.from_json(line[report.end() :]).before_scaling(self._scale)
+            self.happened(IterationEnd(name, float(report[1]), timeline))
         elif line == _READY:
             self._ready[name].set()
         elif line == _PAUSED:
@@ -213,7 +215,6 @@ class TorchPrograms:
             "GLOO_SOCKET_IFNAME": self._laboratory.interface(host, job.placement.nics[host][0]),
             "TRAINYARD_JOB": job.name,
             "TRAINYARD_CONTROLLER": controller,
-            "TRAINYARD_BYTE_SCALE": str(self._scale),
         }
 
     def _plan(self, job: TrainingJob) -> str:

@@ -4,8 +4,8 @@
 
 PLAN is a JSON object, ``TrainingPlan``; the rest stands in the environment as torchrun sets it. A rank that has
 trained for one iteration prints ``ready``. The first then obeys lines of its standard input: ``run 20`` and ``pause``
-(``run 0``: until it is paused). At the end of an iteration it prints ``iteration 3 took 1.042 s``, and ``paused`` when
-it is done. The other ranks follow the first. All leave at the end of its standard input.
+(``run 0``: until it is paused). At the end of an iteration it prints ``iteration 3 took 1.042 s`` and the iteration's
+``Timeline``, and ``paused`` when it is done. The other ranks follow the first. All leave at the end of its input.
 """
 
 import json
@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 
 import hostlib.torch
-from experiments.scenarios.real_hosts.torch_training import training
+from experiments.scenarios.real_hosts.torch_training import STOPWATCH, training
 from experiments.scenarios.real_hosts.training_plan import TrainingPlan
 
 TIMEOUT = timedelta(seconds=120)
@@ -43,10 +43,12 @@ def main(plan: str) -> None:
     turns.set_timeout(_LONGEST_PAUSE)
     _say("ready")
     for number in _told(turns) if rank == 0 else _following(turns):
+        STOPWATCH.take(0.0)
         began_s = time.perf_counter()
         step()
+        took_s = time.perf_counter() - began_s
         if rank == 0:
-            _say(f"iteration {number} took {time.perf_counter() - began_s:.4f} s")
+            _say(f"iteration {number} took {took_s:.4f} s {STOPWATCH.take(began_s).to_json()}")
     dist.barrier()  # the first rank has the store, from which the others learn that they may leave
     dist.destroy_process_group()
 

@@ -6,6 +6,7 @@ gradients and activations are real, and so is all that is sent of them.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.nn.parallel import DistributedDataParallel
 
 from experiments.scenarios.real_hosts.training_plan import TrainingPlan
+from experiments.scenarios.timeline import Collective, Timeline
 
 Step = Callable[[], None]
 """Trains for one iteration."""
@@ -27,12 +29,49 @@ _ROWS = 4
 """Examples in a batch of data parallelism."""
 _FORWARD = 1 / 3
 """The forward pass's share of an iteration's computation."""
+_AT_ONCE_S = 0.002
+"""Computations that follow each other so closely are one."""
 
 
 def training(plan: TrainingPlan) -> Step:
     """Return the step of a plan, once process groups have been initialised. All ranks call it at the same time."""
     torch.manual_seed(plan.seed)
     return {"ddp": _ddp, "fsdp": _fsdp, "pipeline": _pipeline, "moe": _moe}[plan.parallelism](plan)
+
+
+class Stopwatch:
+    """Notes what this rank does: stand-in computations, and the collectives of DDP and of experts."""
+
+    def __init__(self) -> None:
+        self._computed: list[tuple[float, float]] = []
+        self._collectives: list[Collective] = []
+
+    def computes(self, seconds: float) -> None:
+        """A stand-in computation begins."""
+        begin_s = time.perf_counter()
+        if self._computed and begin_s - self._computed[-1][1] < _AT_ONCE_S:
+            begin_s, _ = self._computed.pop()
+        self._computed.append((begin_s, time.perf_counter() + seconds))
+
+    def sent(self, name: str, begin_s: float, size_bytes: float) -> None:
+        """A collective, which has begun then, ends now."""
+        self._collectives.append(Collective(name, begin_s, time.perf_counter(), size_bytes))
+
+    def take(self, began_s: float) -> Timeline:
+        """Return what was noted since the last call, as an iteration that began then."""
+        computed, self._computed = self._computed, []
+        collectives, self._collectives = self._collectives, []
+        return Timeline(
+            [(round(begin_s - began_s, 4), round(end_s - began_s, 4)) for begin_s, end_s in computed],
+            [
+                replace(each, begin_s=round(each.begin_s - began_s, 4), end_s=round(each.end_s - began_s, 4))
+                for each in collectives
+            ],
+        )
+
+
+STOPWATCH = Stopwatch()
+"""Of this process."""
 
 
 class _Sleep(torch.autograd.Function):
@@ -42,12 +81,14 @@ class _Sleep(torch.autograd.Function):
     def forward(ctx: Any, inputs: Any, weight: Any, forward_s: float, backward_s: float) -> Any:
         """Sleep for ``forward_s``."""
         ctx.size, ctx.backward_s = weight.shape, backward_s
+        STOPWATCH.computes(forward_s)
         time.sleep(forward_s)
         return inputs.clone()
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
         """Sleep for ``backward_s``."""
+        STOPWATCH.computes(ctx.backward_s)
         time.sleep(ctx.backward_s)
         return gradient, gradient.new_zeros(ctx.size), None, None
 
@@ -128,7 +169,21 @@ def _trained(model: torch.nn.Module, inputs: Any) -> Step:
 
 def _ddp(plan: TrainingPlan) -> Step:
     model, inputs = _stack(plan)
-    return _trained(DistributedDataParallel(model, bucket_cap_mb=plan.bucket_bytes / 2**20), inputs)
+    parallel = DistributedDataParallel(model, bucket_cap_mb=plan.bucket_bytes / 2**20)
+    parallel.register_comm_hook(None, _reduced)
+    return _trained(parallel, inputs)
+
+
+def _reduced(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Reduce a bucket as DDP does without a hook, and note when."""
+    name, gradients, begin_s = f"all-reduce {bucket.index()}", bucket.buffer(), time.perf_counter()
+
+    def take(future: Any) -> Any:
+        STOPWATCH.sent(name, begin_s, gradients.nbytes)
+        return future.value()[0]
+
+    gradients.div_(dist.get_world_size())
+    return dist.all_reduce(gradients, async_op=True).get_future().then(take)
 
 
 def _fsdp(plan: TrainingPlan) -> Step:
@@ -164,6 +219,7 @@ def _moe(plan: TrainingPlan) -> Step:
 
 
 def _exchanged(sent: Any) -> Any:
-    received = torch.empty_like(sent)
+    received, begin_s = torch.empty_like(sent), time.perf_counter()
     dist.all_to_all_single(received, sent.contiguous())
+    STOPWATCH.sent("all-to-all", begin_s, sent.nbytes)
     return received

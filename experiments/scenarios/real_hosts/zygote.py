@@ -8,8 +8,8 @@ Its standard input is a Unix socket of packets. The run sends JSON objects:
   standard input and output;
 - ``kill``: the number of a rank, and a ``signal``.
 
-It answers ``ended``, the number of a rank, and its ``status``. It ends with the process OWNER or at the end of the
-socket, and so do the ranks, even by SIGKILL.
+It answers ``ended``, the number of a rank, and its ``status``. ``ps`` shows a rank as ``rank 3 llama``. The zygote ends
+with the process OWNER or at the end of the socket, and so do the ranks, even by SIGKILL.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ from experiments.scenarios.real_hosts import torch_rank
 from topologies.namespaces import enter
 
 LONGEST_PACKET_BYTES = 1 << 16
-_DIES_WITH_PARENT = 1
+_DIES_WITH_PARENT, _SET_NAME = 1, 15
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -83,6 +83,8 @@ def _fork(request: dict[str, Any], standard: int) -> int:
 
 
 def _be_rank(plan: str) -> NoReturn:
+    name = f"rank {os.environ['RANK']} {os.environ['TRAINYARD_JOB']}"
+    _LIBC.prctl(_SET_NAME, name.encode())
     torch_rank.main(plan)
     sys.exit(0)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from experiments.scenarios.program_history import ProgramHistory
+from experiments.scenarios.timeline import Collective, Timeline
 from tests.experiments.scenarios.real_hosts.jobs import jobs_of
 
 
@@ -32,3 +33,19 @@ def test_an_iteration_shorter_than_its_description_computes_all_the_time() -> No
     history = ProgramHistory(job)
     history.iteration_ended(1.0, 0.25)
     assert (history.computing[0].start_s, history.computing[0].end_s) == (0.75, 1.0)
+
+
+def test_what_a_program_reports_of_an_iteration_counts() -> None:
+    _, (job,) = jobs_of({})
+    history = ProgramHistory(job)
+    timeline = Timeline([(0.0, 0.25), (0.5, 1.5)], [Collective("all-reduce 0", 0.25, 0.75, 2e6)])
+    history.iteration_ended(2.0, 1.0, timeline)
+    assert [(one.start_s, one.end_s) for one in history.computing] == [(1.0, 1.25), (1.5, 2.0)]
+    (sent,) = history.communicating
+    assert (sent.group, sent.start_s, sent.end_s, sent.size_bytes) == ("all-reduce 0", 1.25, 1.75, 2e6)
+
+
+def test_a_timeline_survives_its_way_as_text() -> None:
+    timeline = Timeline(((0.0, 0.25),), (Collective("all-reduce 0", 0.25, 0.75, 2e6),))
+    assert Timeline.from_json(timeline.to_json().encode()) == timeline
+    assert timeline.before_scaling(500).collectives == (Collective("all-reduce 0", 0.25, 0.75, 1e9),)

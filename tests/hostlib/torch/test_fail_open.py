@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 NOBODY = {"TRAINYARD_CONTROLLER": "127.0.0.1:1"}
 PACE = ("--pace-s", "0.02")
-LATER_S = 2.0
+LATER_S = 30.0
 """So much later than without us a process may end."""
 UNREACHABLE = ("no controller answers", "cannot be reached", "answers again", "the controller at")
 

@@ -12,7 +12,6 @@ _EVERYTHING = {
     "TRAINYARD_CONTROLLER": "controller:4790",
     "TRAINYARD_JOB": "llama",
     "TRAINYARD_OWNER_TOKEN": "secret",
-    "TRAINYARD_BYTE_SCALE": "2.5",
 }
 
 
@@ -25,13 +24,13 @@ def script(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arguments_come_before_the_environment() -> None:
     credentials = Credentials(token="mine")
     found = Settings.found("localhost:1", "gpt", credentials, 7, environment=_EVERYTHING)
-    assert found == Settings(("localhost:1",), "gpt", credentials, "secret", 2.5, 7)
+    assert found == Settings(("localhost:1",), "gpt", credentials, "secret", 7)
 
 
 def test_the_environment_has_what_the_arguments_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINYARD_TOKEN", "theirs")
     found = Settings.found(environment=_EVERYTHING)
-    assert found == Settings(("controller:4790",), "llama", Credentials(token="theirs"), "secret", 2.5, 5)
+    assert found == Settings(("controller:4790",), "llama", Credentials(token="theirs"), "secret", 5)
 
 
 def test_without_either_no_controller_is_named_and_the_job_is_the_script_s() -> None:
@@ -81,12 +80,6 @@ def test_a_name_that_no_controller_takes_is_refused(job: str) -> None:
 def test_a_profile_of_no_iterations_is_refused(iterations: int) -> None:
     with pytest.raises(ValueError, match=r"^profile_iterations: "):
         Settings.found(profile_iterations=iterations, environment={})
-
-
-@pytest.mark.parametrize("scale", ["0", "-1", "nan", "inf", "much"])
-def test_a_scale_that_is_none_is_refused(scale: str) -> None:
-    with pytest.raises(ValueError, match=r"^TRAINYARD_BYTE_SCALE: expected a number above 0, got "):
-        Settings.found(environment={"TRAINYARD_BYTE_SCALE": scale})
 
 
 def test_credentials_that_contradict_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

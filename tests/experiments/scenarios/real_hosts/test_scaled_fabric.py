@@ -1,9 +1,11 @@
 """Rates are divided so that a machine carries them."""
 
 import pytest
+from pydantic import TypeAdapter
 
-from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric
+from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric, scaled_topology
 from tests.experiments.scenarios.real_hosts.jobs import CLOS, jobs_of
+from topologies.specification import Topology
 
 
 def test_the_fastest_link_has_200_megabits_a_second() -> None:
@@ -30,3 +32,18 @@ def test_nics_that_share_a_pcie_switch_are_refused() -> None:
     fabric = jobs_of({}, topology=CLOS | {"pcie": {"nics_per_switch": 2, "gbps": 25}})[0].fabric
     with pytest.raises(ValueError, match="PCIe switches with one NIC"):
         scaled_fabric(fabric, 1)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        CLOS,
+        CLOS | {"pcie": {"nics_per_switch": 1, "gbps": 25}},
+        {"kind": "graph", "hosts": ["a"], "switches": ["s"], "links": [{"ends": ["a", "s"], "gbps": 40}]},
+    ],
+)
+def test_the_controller_knows_the_rates_that_links_have(document: dict[str, object]) -> None:
+    topology: Topology = TypeAdapter[Topology](Topology).validate_python(document)
+    scaled = scaled_topology(topology, 250).build()
+    assert [link.rate_bps for link in scaled.links] == [link.rate_bps / 250 for link in topology.build().links]
+    assert scaled.host_index == topology.build().host_index

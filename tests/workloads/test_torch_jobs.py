@@ -1,0 +1,125 @@
+"""PyTorch jobs are described by few keys, and played as the task graphs of their parallelisms."""
+
+from typing import Any
+
+import pytest
+
+from topologies.problems import Problem
+from workloads.expansion import expand
+from workloads.models import Model
+from workloads.parallelism.data_parallel import expand_data_parallel, expand_fully_sharded
+from workloads.parallelism.intra_layer import expand_expert_parallel
+from workloads.parallelism.pipeline import expand_pipeline
+from workloads.parallelism.torch_jobs import BUCKET_BYTES, ddp_buckets, expand_torch
+from workloads.placement import Placement
+from workloads.task_graph import TaskGraph
+from workloads.validation import find_problems
+from workloads.workload import PipelineSchedule, TorchComputation, TorchWorkload
+
+_HOSTS = ("h0", "h1", "h2", "h3")
+_PLACEMENT = Placement(dict.fromkeys(_HOSTS, (0,)), dict.fromkeys(_HOSTS, (0,)))
+_KEYS: dict[str, dict[str, Any]] = {
+    "ddp": {"parameter_bytes": 8e9, "layers": 4},
+    "fsdp": {"parameter_bytes": 8e9, "layers": 4},
+    "pipeline": {"activation_bytes": 2e9, "micro_batches": 4},
+    "moe": {"activation_bytes": 2e9, "layers": 2},
+}
+"""What each parallelism needs."""
+_MODEL = Model(0.6, 1 / 3, gradient_bytes=8e9, activation_bytes=2e9, flows_per_pair=1)
+
+
+def _workload(parallelism: str, **changes: Any) -> dict[str, Any]:
+    return {"type": "torch", "parallelism": parallelism, "compute_s": 0.6} | _KEYS[parallelism] | changes
+
+
+def _parsed(parallelism: str, **changes: Any) -> TorchWorkload:
+    return TorchWorkload.model_validate(_workload(parallelism, **changes))
+
+
+def _problems(document: dict[str, Any], workload: dict[str, Any], hosts: tuple[str, ...] = ("h0", "h2")) -> list[str]:
+    (job,) = document["jobs"]
+    problems: list[Problem] = find_problems(
+        document | {"jobs": [job | {"workload": workload, "hosts": list(hosts)}]}, None
+    )
+    return [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize("parallelism", _KEYS)
+def test_each_parallelism_takes_its_keys(parallelism: str, document: dict[str, Any]) -> None:
+    assert _problems(document, _workload(parallelism)) == []
+    assert _parsed(parallelism).computation is TorchComputation.STAND_IN
+    assert _parsed(parallelism, computation="real").computation is TorchComputation.REAL
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "key"), [(parallelism, key) for parallelism, keys in _KEYS.items() for key in keys]
+)
+def test_a_missing_key_is_named(parallelism: str, key: str, document: dict[str, Any]) -> None:
+    workload = _workload(parallelism)
+    del workload[key]
+    assert _problems(document, workload) == [
+        f"jobs[0].workload.{key}: missing; parallelism {parallelism} needs this key"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"micro_batches": 4},
+            "micro_batches: expected no such key with parallelism ddp, which takes parameter_bytes, layers, got 4",
+        ),
+        ({"activation_bytes": 1e9}, "activation_bytes: expected no such key with parallelism ddp, which takes"),
+        ({"parallelism": "tp"}, "parallelism: expected 'ddp', 'fsdp', 'pipeline' or 'moe', got 'tp'"),
+        ({"computation": "gpu"}, "computation: expected 'stand_in' or 'real', got 'gpu'"),
+        ({"buckets": 4}, "buckets: unknown key; expected one of activation_bytes, computation, compute_s, "),
+        ({"parameter_bytes": 0}, "parameter_bytes: expected greater than 0, got 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str, document: dict[str, Any]) -> None:
+    problems = _problems(document, _workload("ddp") | changes)
+    assert any(problem.startswith(f"jobs[0].workload.{message}") for problem in problems), problems
+
+
+def test_a_pipeline_has_no_more_stages_than_micro_batches(document: dict[str, Any]) -> None:
+    (problem,) = _problems(document, _workload("pipeline", micro_batches=3), ("h0", "h1", "h2", "h3"))
+    assert problem == "jobs[0].hosts: expected at most 3 hosts, one for each of micro_batches, got 4"
+
+
+def test_ddp_is_a_row_of_buckets() -> None:
+    assert expand_torch(_parsed("ddp"), _PLACEMENT) == expand_data_parallel(_MODEL, _PLACEMENT, buckets=4)
+
+
+def test_fsdp_waits_for_each_collective_and_scatters_by_all_reduces() -> None:
+    expected = expand_fully_sharded(_MODEL, _PLACEMENT, 4, prefetch=0, scatter_buffers=0, scatter_factor=2)
+    assert expand_torch(_parsed("fsdp"), _PLACEMENT) == expected
+
+
+def test_a_pipeline_is_1f1b() -> None:
+    schedule = PipelineSchedule.ONE_FORWARD_ONE_BACKWARD
+    expected = expand_pipeline(_MODEL, _PLACEMENT, schedule, micro_batches=4, chunks=1)
+    assert expand_torch(_parsed("pipeline"), _PLACEMENT) == expected
+
+
+def test_experts_are_reached_all_to_all() -> None:
+    assert expand_torch(_parsed("moe"), _PLACEMENT) == expand_expert_parallel(_MODEL, _PLACEMENT, 2)
+
+
+def test_what_fsdp_scatters_is_twice_what_it_has_to() -> None:
+    graph = expand(_parsed("fsdp"), _PLACEMENT)
+    sent = {group.name: sum(flow.size_bytes for flow in group.flows) for group in graph.flow_groups}
+    assert sent["all-gather"] == pytest.approx(2 * 3 * 8e9), "by all hosts, forward and backward"
+    assert sent["reduce-scatter"] == pytest.approx(2 * 3 * 8e9)
+
+
+@pytest.mark.parametrize(
+    ("layers", "layer_bytes", "buckets"),
+    [(4, 2e9, 4), (1, 1e3, 1), (8, BUCKET_BYTES / 2, 4), (8, BUCKET_BYTES, 8), (8, BUCKET_BYTES / 3, 3), (4, 10, 1)],
+)
+def test_a_bucket_has_whole_layers(layers: int, layer_bytes: float, buckets: int) -> None:
+    assert ddp_buckets(_parsed("ddp", layers=layers, parameter_bytes=layers * layer_bytes)) == buckets
+
+
+def test_every_parallelism_computes_what_it_says() -> None:
+    graphs: list[TaskGraph] = [expand(_parsed(parallelism), _PLACEMENT) for parallelism in _KEYS]
+    assert [graph.computing_host_seconds for graph in graphs] == [pytest.approx(4 * 0.6)] * len(_KEYS)
