@@ -38,7 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     command = _command(given.script, given.arguments, is_module=given.module)
     if command is not None:
-        os.execve(command[0], command, attached_environment(os.environ, given.controller, given.job))
+        environment = attached_environment(os.environ, given.controller, given.job)
+        os.execve(command[0], command, environment)  # nosec B606 # what the user asks for, as it stands
     print(f"{given.script}: neither a file nor a program on PATH", file=sys.stderr)
     return 2
 

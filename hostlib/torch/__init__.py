@@ -30,6 +30,7 @@ __all__ = ["State", "Statistics", "annotate", "attach", "detach", "note_collecti
 _LOG = logging.getLogger(__name__)
 
 _session: Session | None = None
+_last = Statistics(State.PLAIN, "", note="nothing is attached")
 
 
 def attach(
@@ -63,10 +64,11 @@ def attach(
 
 def detach() -> None:
     """Withdraw the job and observe this process no more. It is done at the interpreter's end."""
-    global _session  # see attach
+    global _session, _last  # see attach
     session, _session = _session, None
     if session is not None:
         atexit.unregister(detach)
+        _last = session.statistics()
         session.close()
 
 
@@ -115,10 +117,11 @@ def annotate(group: Any, role: str) -> None:
 
 
 def stats() -> Statistics:
-    """Return what the network has done for the job so far; in state ``plain`` where nothing is attached."""
-    if _session is None:
-        return Statistics(State.PLAIN, "", note="nothing is attached")
-    return _session.statistics()
+    """Return what the network has done for the job so far, after ``detach`` what it had until then.
+
+    The state is ``plain`` where nothing was attached.
+    """
+    return _last if _session is None else _session.statistics()
 
 
 def _forget_in_child() -> None:

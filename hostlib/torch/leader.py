@@ -1,5 +1,6 @@
 """The first rank's part: it registers the job at the controller, and hears at which levels the ranks are to send."""
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -43,6 +44,7 @@ class Leader:
         self._on_levels = on_levels
         self._on_note = on_note
         self._client = BlockingClient(settings.controllers, settings.owner_token, settings.credentials)
+        atexit.unregister(self._client.close)  # which would come before the job is withdrawn
         self._following: threading.Thread | None = None
 
     def register(self, reports: Sequence[RankReport]) -> bool:

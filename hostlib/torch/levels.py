@@ -27,6 +27,7 @@ class Levels:
         self.iteration_before_s: float | None = None
         self.rendezvous_port: int | None = None
         self._own: tuple[AdoptedSocket, ...] = ()
+        self._counted: dict[Endpoints, tuple[int, int]] = {}
         self._rendezvous: frozenset[Endpoints] = frozenset()
 
     def apply(self, plan_number: int, rows: Iterable[Row], iteration_s: float | None) -> None:
@@ -55,13 +56,15 @@ class Levels:
         self._rendezvous = found
 
     def counters(self) -> tuple[int, int]:
-        """Return the payload that the marked connections have sent, and the segments that were sent again."""
-        sent_bytes = retransmissions = 0
+        """Return the payload that marked connections have sent, and the segments that were sent again.
+
+        Those that have ended count with what they had when this was last asked.
+        """
         for connection in self._own:
             with suppress(OSError):  # it has ended
-                sent_bytes += connection.sent_bytes() or 0
-                retransmissions += connection.retransmissions() or 0
-        return sent_bytes, retransmissions
+                self._counted[connection.endpoints] = connection.sent_bytes() or 0, connection.retransmissions() or 0
+        counted = list(self._counted.values())
+        return sum(sent_bytes for sent_bytes, _ in counted), sum(again for _, again in counted)
 
 
 def _marked(levels: Mapping[Endpoints, int]) -> tuple[AdoptedSocket, ...]:

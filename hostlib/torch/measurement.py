@@ -118,17 +118,22 @@ def _waits(iteration: Iteration) -> dict[int, Wait]:
 
 
 def _stall_for_futures(iteration: Iteration, issues: dict[int, Issue], waits: dict[int, Wait]) -> Interval | None:
-    """Return the stall before the optimizer's step for gradients that nobody has waited for in Python.
+    """Return the stall before the optimizer computes, for gradients that nobody has waited for in Python.
 
     DDP waits for the futures of all buckets when the last one has begun, which is when the backward pass has ended.
+    A step that was given a closure, as Lightning does it, has the backward pass within itself.
     """
     silent = {number for number, issue in issues.items() if number not in waits and issue.operation in _FUTURES}
-    begins = [event.time_ns for event in iteration.events if isinstance(event, StepBegin)]
-    ends = [event.time_ns for event in iteration.events if isinstance(event, Completion) and event.number in silent]
-    if not silent or not begins or not ends:
+    steps = [event.time_ns for event in iteration.events if isinstance(event, StepBegin)]
+    ends: dict[int, int] = {}
+    for event in iteration.events:
+        if isinstance(event, Completion) and event.number in silent:
+            ends[event.number] = min(event.time_ns, ends.get(event.number, event.time_ns))
+    if not silent or not steps or not ends:
         return None
-    begin_ns, end_ns = max(issues[number].time_ns for number in silent), max(ends)
-    if end_ns > begins[-1]:
+    begin_ns, end_ns = max(issues[number].time_ns for number in silent), max(ends.values())
+    needed_ns = steps[-1] if steps[-1] >= begin_ns else iteration.end_ns
+    if end_ns > needed_ns:
         return None  # the step has not waited for them
     return begin_ns, max(begin_ns, end_ns)
 

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -108,12 +109,23 @@ class Recorder:
 
     def _step_begins(self, *_: object) -> None:
         if self._waits is not None:
+            self._note_completed()
             self._events.append(StepBegin(_now_ns()))
 
     def _step_ends(self, *_: object) -> None:
         if os.getpid() != self._pid:
             return
+        self._note_completed()
         self._events.append(StepEnd(_now_ns()))
         self._waited_for.clear()
         if self._waits is not None:
             self.has_stepped.set()
+
+    def _note_completed(self) -> None:
+        """Note which collectives have ended by now: who waits for a future may go on before its callback is called."""
+        if _HAS_CUDA:
+            return
+        for work, number in list(self._waited_for.values()):
+            with suppress(RuntimeError):  # it has failed
+                if work.is_completed():
+                    self._note(Completion(number, _now_ns()))

@@ -78,9 +78,9 @@ def _report(found: Any) -> RankReport:
         ),
         tuple(
             GroupReport(
-                checks.name("name", each["name"]),
-                checks.name("role", each["role"]),
-                checks.name("backend", each["backend"]),
+                checks.instance("name", each["name"], str),
+                checks.instance("role", each["role"], str),
+                checks.instance("backend", each["backend"], str),
                 tuple(_rank(rank) for rank in each["ranks"]),
                 {
                     int(rank): checks.integer("sent_bytes", sent, 0, checks.MAX_SIZE_BYTES)

@@ -133,7 +133,6 @@ class Session:
                 pass
             if self._is_over.is_set() or dist.get_world_size() < 2:
                 continue
-            self._epoch += 1
             self._is_saying_farewell = False
             try:
                 self._converse()
@@ -160,7 +159,7 @@ class Session:
     def _lead(self, exchange: Exchange) -> None:
         if not self.settings.controllers:
             self._say(State.PLAIN, "no controller is named: set TRAINYARD_CONTROLLER")
-            exchange.tell({"end": True})
+            exchange.tell({"end": self._note})
             return
         leader = Leader(self.settings, lambda plan, rows: self._tell(exchange, plan, rows), self._remark)
         try:
@@ -174,7 +173,7 @@ class Session:
                     number += 1
                 self._look_at(leader)
                 self._is_over.wait(_SPEAK_S)
-            exchange.tell({"end": True})
+            exchange.tell({"end": ""})
         finally:
             self._leader = None
             leader.close()
@@ -207,15 +206,22 @@ class Session:
             if message is None:
                 self._is_over.wait(_SPEAK_S)
                 continue
-            if message.get("end"):
+            if "end" in message:
+                if message["end"]:
+                    self._state, self._note = State.PLAIN, message["end"]  # the first rank has said it
                 return
             own = [tuple(row) for row in message["rows"] if row[0] == self._rank]
             self._levels.apply(message["plan"], own, self._observation.iteration_s)
             self._state = State.REGISTERED
 
     def _leave(self) -> None:
-        """The default process group will be destroyed: the ranks need not speak any more."""
+        """The default process group will be destroyed: the ranks need not speak any more.
+
+        All of them destroy it equally often, however quickly, so the count tells one group from the next.
+        """
         self._is_saying_farewell = True
+        self._epoch += 1
+        self._levels.counters()  # for the last time that its connections are there
 
     def _remark(self, note: str) -> None:
         self._say(self._state, note)

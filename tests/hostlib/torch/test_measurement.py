@@ -67,6 +67,16 @@ def test_a_step_that_does_not_wait_for_them_is_no_stall() -> None:
     assert measured_ms(*events) == (100, {"0": (40, 60)})
 
 
+def test_a_step_that_was_given_a_closure_has_the_backward_pass_within_itself() -> None:
+    events = (step_begin(0), issue(1, 40), completion(1, 50), issue(2, 60), completion(2, 90))
+    assert measured_ms(*events) == (70, {"0": (40, 20)})
+
+
+def test_a_collective_has_ended_when_that_was_seen_first() -> None:
+    events = (issue(1, 40), completion(1, 50), step_begin(50), completion(1, 55))
+    assert measured_ms(*events) == (90, {"0": (40, 0)})
+
+
 def test_what_is_waited_for_at_once_has_no_slack() -> None:
     # Tensor parallelism: 20 ms of waits, in which nothing is computed.
     events = (issue(1, 10), wait(1, 10, 20), completion(1, 20), issue(2, 50), wait(2, 50, 60), completion(2, 60))

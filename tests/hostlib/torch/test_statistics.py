@@ -47,3 +47,10 @@ def test_nothing_attached_is_plain_and_says_so() -> None:
     found = hostlib.torch.stats()
     assert (found.state, found.job, found.note) == (State.PLAIN, "", "nothing is attached")
     hostlib.torch.detach()
+
+
+def test_they_can_be_had_when_the_job_has_ended() -> None:
+    hostlib.torch.attach(job="resnet")
+    assert hostlib.torch.stats() == Statistics(State.WAITING, "resnet")
+    hostlib.torch.detach()
+    assert hostlib.torch.stats() == Statistics(State.WAITING, "resnet")
