@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from workloads.scenario import Scenario
 
 pytestmark = pytest.mark.slow
 
+_WITHOUT_ROOT = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 _COMPUTE_S = 0.2
 _DDP = {
     "type": "torch",
@@ -63,10 +65,12 @@ def _needs_namespaces_and_torch() -> None:
 
 
 @contextmanager
-def _running(tmp_path: Path, document: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+def _running(
+    tmp_path: Path, document: dict[str, Any], *, start: tuple[str, ...] = (), back_end: str = "namespaces"
+) -> Iterator[subprocess.Popen[str]]:
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(yaml.safe_dump(document))
-    command = (sys.executable, "-m", "trainyard", "run", str(scenario), "--on", "namespaces", "--json")
+    command = (*start, sys.executable, "-m", "trainyard", "run", str(scenario), "--on", back_end, "--json")
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as run:
@@ -102,8 +106,15 @@ def _wait_until(holds: Callable[[], bool], run: subprocess.Popen[str] | None = N
         time.sleep(0.05)
 
 
-def test_two_jobs_train_for_their_iterations(tmp_path: Path) -> None:
-    with _running(tmp_path, _TWO_JOBS) as run:
+@pytest.mark.parametrize("hosts", ["namespaces", "namespaces without root", "mininet"])
+def test_two_jobs_train_for_their_iterations(tmp_path: Path, hosts: str) -> None:
+    is_root = os.geteuid() == 0
+    if hosts == "mininet" and not (is_root and shutil.which("mnexec")):
+        pytest.skip("no PyTorch job is run on Mininet's hosts: needs root and Debian's mininet")
+    start = _WITHOUT_ROOT if is_root and hosts.endswith("without root") else ()
+    if start and subprocess.run([*start, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no PyTorch job is run without root: the machine permits no user namespaces")
+    with _running(tmp_path, _TWO_JOBS, start=start, back_end=hosts.split()[0]) as run:
         jobs = _jobs(run)
     for job in jobs.values():
         assert job["failure"] is None
