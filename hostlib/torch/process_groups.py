@@ -45,6 +45,8 @@ def known_groups() -> dict[str, Group]:
     """Return the process groups that this process is in, by name."""
     found: dict[str, Group] = {}
     for group, ranks in list(distributed_c10d._world.pg_group_ranks.items()):
+        if not isinstance(group, dist.ProcessGroup):
+            continue  # it stands for groups that this process is not in
         name = str(group.group_name)
         backend = str(distributed_c10d._world.pg_map.get(group, ("",))[0]).lower()
         ordered = tuple(sorted(ranks, key=ranks.__getitem__))

@@ -43,10 +43,9 @@ class Session:
         self._has_group = threading.Event()
         self._state, self._note = State.WAITING, ""
         self._rank: int | None = None
-        self._epoch = 0
+        self._epoch = self._epoch_spoken_of = 0
         self._leader: Leader | None = None
         self._exchange: Exchange | None = None
-        self._is_saying_farewell = False
         self._levels = Levels()
         self.groups = GroupWatch(self._has_group.set, self._leave, lambda: self._levels.most_urgent)
         self.recorder = Recorder()
@@ -128,21 +127,23 @@ class Session:
         while not self._is_over.is_set():
             self._has_group.wait()
             self._has_group.clear()
+            self._epoch_spoken_of = self._epoch
             # The first group is made a moment before it is the default one.
             while not dist.is_initialized() and not self._is_over.wait(_FIRST_LOOK_S):
                 pass
-            if self._is_over.is_set() or dist.get_world_size() < 2:
-                continue
-            self._is_saying_farewell = False
             try:
-                self._converse()
-            except ExchangeError as error:
-                if not self._is_leaving:
-                    self._say(State.PLAIN, f"the ranks cannot speak with each other: {error}")
+                if not self._is_leaving and dist.get_world_size() > 1:
+                    self._converse()
+            except Exception as error:
+                if self._is_leaving:
+                    continue  # the group was destroyed meanwhile
+                if not isinstance(error, ExchangeError):
+                    raise
+                self._say(State.PLAIN, f"the ranks cannot speak with each other: {error}")
 
     def _converse(self) -> None:
         self._rank = dist.get_rank()
-        start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch}"
+        start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch_spoken_of}"
         self._exchange = exchange = Exchange(self._rank, dist.get_world_size(), start)
         self._levels.rendezvous_port = self._observation.rendezvous_port = exchange.port
         self._observation.begin(self._rank)
@@ -154,7 +155,7 @@ class Session:
 
     @property
     def _is_leaving(self) -> bool:
-        return self._is_over.is_set() or self._is_saying_farewell
+        return self._is_over.is_set() or self._epoch != self._epoch_spoken_of
 
     def _lead(self, exchange: Exchange) -> None:
         if not self.settings.controllers:
@@ -219,7 +220,6 @@ class Session:
 
         All of them destroy it equally often, however quickly, so the count tells one group from the next.
         """
-        self._is_saying_farewell = True
         self._epoch += 1
         self._levels.counters()  # for the last time that its connections are there
 

@@ -27,6 +27,9 @@ class _AttachingLoader(importlib.abc.Loader):
         return self._plain.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._plain  # which has more than this one, such as the package's resources
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._plain
         self._plain.exec_module(module)
         groups = sys.modules.get("torch.distributed.distributed_c10d")
         plain = getattr(groups, _MAKER, None)
@@ -42,7 +45,7 @@ class _AttachingLoader(importlib.abc.Loader):
 
 
 class _AttachingFinder(importlib.abc.MetaPathFinder):
-    """Finds one module, once, as others would."""
+    """Finds one module as others would, whether it is then imported or only looked for."""
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
@@ -50,7 +53,10 @@ class _AttachingFinder(importlib.abc.MetaPathFinder):
         if fullname != _OBSERVED:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            sys.meta_path.insert(0, self)
         if spec is not None and spec.loader is not None:
             spec.loader = _AttachingLoader(spec.loader)
         return spec

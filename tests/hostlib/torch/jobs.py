@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,14 +86,21 @@ class Ranks:
         found = [self.folder / f"state-{rank}" for rank in range(len(self._processes))]
         return [json.loads(path.read_text())["network"] if path.exists() else None for path in found]
 
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds. Raises AssertionError where a rank ends before."""
+        await until(lambda: holds() or any(process.returncode is not None for process in self._processes))
+        if not holds():
+            self.end()
+            raise AssertionError(f"a rank has ended: {[each.errors for each in await self.ended()]}")
+
     async def until_levels(self) -> None:
         """Wait until every rank sends at the levels of a Plan."""
-        await self._until(lambda: all(state and state["plan_number"] is not None for state in self.states()))
+        await self.until(lambda: all(state and state["plan_number"] is not None for state in self.states()))
 
     async def until_steps(self, steps: int) -> None:
         """Wait until every rank has made so many further steps."""
         before = self._steps()
-        await self._until(lambda: min(now - old for now, old in zip(self._steps(), before, strict=True)) >= steps)
+        await self.until(lambda: min(now - old for now, old in zip(self._steps(), before, strict=True)) >= steps)
 
     def stop(self) -> None:
         """Have them end by themselves."""
@@ -108,12 +115,6 @@ class Ranks:
     def _steps(self) -> list[int]:
         found = [self.folder / f"state-{rank}" for rank in range(len(self._processes))]
         return [json.loads(path.read_text())["steps"] if path.exists() else 0 for path in found]
-
-    async def _until(self, holds: Any) -> None:
-        await until(lambda: holds() or any(process.returncode is not None for process in self._processes))
-        if not holds():
-            ended = await self.ended()
-            raise AssertionError(f"a rank has ended: {[each.errors for each in ended]}")
 
 
 def unexpected(errors: str, *expected: str) -> list[str]:

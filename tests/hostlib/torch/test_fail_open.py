@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 NOBODY = {"TRAINYARD_CONTROLLER": "127.0.0.1:1"}
 PACE = ("--pace-s", "0.02")
-LATER_S = 2.0
+LATER_S = 30.0
 """So much later than without us a process may end."""
 UNREACHABLE = ("no controller answers", "cannot be reached", "answers again", "the controller at")
 
@@ -119,5 +119,20 @@ def test_under_torchrun_a_script_is_attached_as_it_is(tmp_path: Path, plain: lis
         for result in results:
             assert result["network"]["job"].startswith("train_ddp-torchrun-")
             assert result["network"]["collectives"] > 20
+
+    run(scenario)
+
+
+def test_children_that_a_script_spawns_are_attached_and_the_script_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+
+    async def scenario() -> None:
+        ended = await run_launcher(["-m", "hostlib", "run", str(PROGRAMS / "spawn.py"), str(folder)], {})
+        assert ended.status == 0, ended.errors
+        assert unexpected(ended.errors, "no controller is named") == []
+        for rank in range(2):
+            found = json.loads((folder / f"result-{rank}").read_text())
+            assert (found["value"], found["collectives"], found["rank"]) == (16.0, 4, rank)
 
     run(scenario)
