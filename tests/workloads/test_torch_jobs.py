@@ -1,5 +1,6 @@
 """PyTorch jobs are described by few keys, and played as the task graphs of their parallelisms."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,8 +87,9 @@ def test_a_pipeline_has_no_more_stages_than_micro_batches(document: dict[str, An
     assert problem == "jobs[0].hosts: expected at most 3 hosts, one for each of micro_batches, got 4"
 
 
-def test_ddp_is_a_row_of_buckets() -> None:
-    assert expand_torch(_parsed("ddp"), _PLACEMENT) == expand_data_parallel(_MODEL, _PLACEMENT, buckets=4)
+def test_ddp_is_one_transfer_that_begins_with_the_first_of_four_buckets() -> None:
+    model = replace(_MODEL, comm_start=1 / 3 + 2 / 3 / 4)
+    assert expand_torch(_parsed("ddp"), _PLACEMENT) == expand_data_parallel(model, _PLACEMENT, buckets=None)
 
 
 def test_fsdp_waits_for_each_collective_and_scatters_by_all_reduces() -> None:
