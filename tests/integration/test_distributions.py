@@ -38,7 +38,11 @@ def test_the_host_library_is_one_top_level_module_with_two_dependencies(wheels: 
     with zipfile.ZipFile(wheels["trainyard_hostlib"]) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("METADATA")]
         needed = message_from_string(archive.read(name).decode()).get_all("Requires-Dist", [])
-    assert sorted(line.split(">")[0] for line in needed) == ["grpcio", "protobuf"]
+    assert sorted(line.split(">")[0] for line in needed if "extra ==" not in line) == ["grpcio", "protobuf"]
+
+
+def test_the_host_library_has_what_attaches_the_processes_of_a_script(wheels: dict[str, Path]) -> None:
+    assert "hostlib/torch/startup/sitecustomize.py" in _files(wheels["trainyard_hostlib"])
 
 
 def test_trainyard_has_its_data_and_no_tests(wheels: dict[str, Path]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,14 +16,17 @@ import pytest
 import yaml
 
 from benchmarks.real_hosts.processes import descendants, start_of
+from experiments.scenarios.backend import Backend, real_hosts
 from tests.docs.pages import ROOT
 from tests.patience import PATIENCE_S
 from topologies.namespaces.fabric_namespaces import FabricNamespaces
 from topologies.namespaces.host_network import NetworkError
 from topologies.specification import StarSpecification
+from workloads.scenario import Scenario
 
 pytestmark = pytest.mark.slow
 
+_WITHOUT_ROOT = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 _COMPUTE_S = 0.2
 _DDP = {
     "type": "torch",
@@ -61,10 +65,12 @@ def _needs_namespaces_and_torch() -> None:
 
 
 @contextmanager
-def _running(tmp_path: Path, document: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+def _running(
+    tmp_path: Path, document: dict[str, Any], *, start: tuple[str, ...] = (), back_end: str = "namespaces"
+) -> Iterator[subprocess.Popen[str]]:
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(yaml.safe_dump(document))
-    command = (sys.executable, "-m", "trainyard", "run", str(scenario), "--on", "namespaces", "--json")
+    command = (*start, sys.executable, "-m", "trainyard", "run", str(scenario), "--on", back_end, "--json")
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as run:
@@ -82,13 +88,14 @@ def _jobs(run: subprocess.Popen[str]) -> dict[str, dict[str, Any]]:
 
 def _rank(run: subprocess.Popen[str], rank: int, job: str) -> int | None:
     """The process of a rank, by the name that ``ps`` shows."""
-    for pid in descendants(run.pid):
-        try:
-            if Path(f"/proc/{pid}/comm").read_text().strip() == f"rank {rank} {job}":
-                return pid
-        except OSError:
-            continue
-    return None
+    return next((pid for pid in descendants(run.pid) if _name_of(pid) == f"rank {rank} {job}"), None)
+
+
+def _name_of(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
 
 
 def _wait_until(holds: Callable[[], bool], run: subprocess.Popen[str] | None = None) -> None:
@@ -99,8 +106,15 @@ def _wait_until(holds: Callable[[], bool], run: subprocess.Popen[str] | None = N
         time.sleep(0.05)
 
 
-def test_two_jobs_train_for_their_iterations(tmp_path: Path) -> None:
-    with _running(tmp_path, _TWO_JOBS) as run:
+@pytest.mark.parametrize("hosts", ["namespaces", "namespaces without root", "mininet"])
+def test_two_jobs_train_for_their_iterations(tmp_path: Path, hosts: str) -> None:
+    is_root = os.geteuid() == 0
+    if hosts == "mininet" and not (is_root and shutil.which("mnexec")):
+        pytest.skip("no PyTorch job is run on Mininet's hosts: needs root and Debian's mininet")
+    start = _WITHOUT_ROOT if is_root and hosts.endswith("without root") else ()
+    if start and subprocess.run([*start, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no PyTorch job is run without root: the machine permits no user namespaces")
+    with _running(tmp_path, _TWO_JOBS, start=start, back_end=hosts.split()[0]) as run:
         jobs = _jobs(run)
     for job in jobs.values():
         assert job["failure"] is None
@@ -162,3 +176,18 @@ def _sent_bytes(pid: int) -> int:
     lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
     rows = {name.strip(): row.split() for name, _, row in (line.partition(":") for line in lines)}
     return int(rows["eth0"][8]) if "eth0" in rows else 0
+
+
+def test_the_same_ranks_train_under_one_policy_after_the_other() -> None:
+    scenario = Scenario.model_validate(_TWO_JOBS)
+    pids: list[int] = []
+    with real_hosts(Backend.NAMESPACES, scenario, is_real_time=False, keeps_ranks=True) as run:
+        for policy in ("ecmp", "crux"):
+            result = run(policy, on_progress=lambda _now_s, _end_s: None)
+            assert result.policy == policy
+            assert [(job.failure, len(job.iterations)) for job in result.jobs] == [(None, 5), (None, 5)]
+            collectives = {each.group for job in result.jobs for each in job.communicating}
+            assert collectives == {"all-reduce 0", "all-reduce 1"}, "as the ranks have seen them"
+            pids.append(next(pid for pid in descendants(os.getpid()) if _name_of(pid) == "rank 0 one"))
+    assert pids[0] == pids[1]
+    assert not Path(f"/proc/{pids[0]}").exists()

@@ -19,8 +19,8 @@ _LOG = logging.getLogger(__name__)
 
 _MODULES = "experiments.scenarios.real_hosts"
 _LONGEST_PACKET_BYTES = 1 << 16
-_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-"""Ranks share few cores, and sleep more than they compute."""
+_SETTINGS = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""Ranks share few cores, and sleep more than they compute. It is no warning that addresses here have no names."""
 _LOST = -signal.SIGKILL
 """The status of a rank whose zygote has ended: the rank has ended with it."""
 
@@ -114,7 +114,7 @@ class RankProcesses:
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
-                env=os.environ | _ONE_THREAD,
+                env=os.environ | _SETTINGS,
                 start_new_session=True,
             )
         self._logging = asyncio.create_task(_log(self._zygote))
@@ -128,7 +128,7 @@ class RankProcesses:
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=theirs.fileno(),
-            env={**os.environ, **_ONE_THREAD, **environment},
+            env={**os.environ, **_SETTINGS, **environment},
             start_new_session=True,
         )
         self._started.append(process)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import signal
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -26,9 +27,10 @@ _LOG = logging.getLogger(__name__)
 
 _READY, _PAUSED = b"ready", b"paused"
 _READY_WITHIN_S = 180.0
-_OTHERS_FAIL_WITHIN_S = 3.0
+_OTHERS_FAIL_WITHIN_S = 10.0
 """After one rank of a job has ended, so that the failure has what the others say of it."""
-_LAST_LINES = 3
+_LAST_LINES = 100
+"""Of what a rank says: an error of PyTorch comes with long tracebacks."""
 
 
 def torch_jobs(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
@@ -179,21 +181,20 @@ class TorchPrograms:
 
     async def _follow(self, name: str, rank: int, process: RankProcess) -> str | None:
         """Take what a rank says until it has ended; return how it has failed, None where it has not."""
-        last: list[str] = []
+        last: deque[str] = deque(maxlen=_LAST_LINES)
         async for line in lines(process.says):
             said = printable(line.decode(errors="replace").rstrip())
-            last = [*last, said][-_LAST_LINES:]
             _LOG.info("%s at %s: %s", name, self._jobs[name].hosts[rank], said)
-            if rank == 0:
-                self._take(name, line)
+            if rank != 0 or not self._take(name, line):
+                last.append(said)
         status = await process.process.wait()
         if status == 0:
             return None
-        said = f": {' | '.join(last)}" if last else ""
-        return f"the rank at {self._jobs[name].hosts[rank]} has ended with status {status}{said}"
+        error = next((said for said in reversed(last) if "Error" in said), last[-1] if last else "")
+        return f"the rank at {self._jobs[name].hosts[rank]} has ended with status {status}{error and f': {error}'}"
 
-    def _take(self, name: str, line: bytes) -> None:
-        """Take what the first rank of a job says."""
+    def _take(self, name: str, line: bytes) -> bool:
+        """Take what the first rank of a job says; return whether it was for the run."""
         if report := REPORT.search(line):
             timeline = Timeline.from_json(line[report.end() :]).before_scaling(self._scale)
             self.happened(IterationEnd(name, float(report[1]), timeline))
@@ -203,6 +204,9 @@ class TorchPrograms:
             if not self._is_kept:
                 self._dismiss(name)
             self._end(name, None)
+        else:
+            return False
+        return True
 
     def _environment(self, job: TrainingJob, rank: int, controller: str) -> dict[str, str]:
         host = job.hosts[rank]

@@ -2,8 +2,8 @@
 
     python -m experiments.scenarios.real_hosts.torch_rank PLAN
 
-PLAN is a JSON object, ``TrainingPlan``; the rest stands in the environment as torchrun sets it. A rank that has
-trained for one iteration prints ``ready``. The first then obeys lines of its standard input: ``run 20`` and ``pause``
+PLAN is a JSON object, ``TrainingPlan``; the rest stands in the environment as torchrun sets it. When all have trained
+for one iteration, the first prints ``ready``. It then obeys lines of its standard input: ``run 20`` and ``pause``
 (``run 0``: until it is paused). At the end of an iteration it prints ``iteration 3 took 1.042 s`` and the iteration's
 ``Timeline``, and ``paused`` when it is done. The other ranks follow the first. All leave at the end of its input.
 """
@@ -14,6 +14,7 @@ import os
 import select
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -30,8 +31,18 @@ _LONGEST_PAUSE = timedelta(days=30)
 
 
 def main(plan: str) -> None:
-    """Be a rank, to the end of the job."""
+    """Be a rank, to the end of the job; a rank that fails exits with status 1, and says why."""
     hostlib.torch.attach()
+    try:
+        _train(plan)
+    except BaseException:
+        traceback.print_exc()
+        hostlib.torch.detach()
+        # Not by the interpreter's own end: gloo's threads, which it would wait for, may wait for it.
+        os._exit(1)
+
+
+def _train(plan: str) -> None:
     torch.set_num_threads(1)
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -41,7 +52,8 @@ def main(plan: str) -> None:
     step()
     turns = dist.PrefixStore("turn", store)
     turns.set_timeout(_LONGEST_PAUSE)
-    _say("ready")
+    if rank == 0:
+        _say("ready")
     for number in _told(turns) if rank == 0 else _following(turns):
         STOPWATCH.take(0.0)
         began_s = time.perf_counter()

@@ -237,3 +237,30 @@ def test_failures_are_shown_between_one_event_and_the_next(trainyard: Trainyard,
     # From where measuring begins.
     assert rows[0] == ["1", "s", "50.0", "%", "75.0", "%", "cable", "t0", "to", "a0", "down"]
     assert (tmp_path / "failures.html").is_file()
+
+
+def test_jobs_that_need_pytorch_say_how_to_install_it(
+    trainyard: Trainyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("experiments.scenarios.backend.find_spec", lambda _name: None)
+    result = trainyard("demo", "--real", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "--real: jobs[0].workload: PyTorch is not installed: pip install torch==2.13.0"
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_is_one_at_a_time(trainyard: Trainyard) -> None:
+    result = trainyard("demo", "--real", "--failures")
+    assert (result.exit_code, result.stderr) == (2, "--real: expected either --failures or --real\n")
+
+
+def test_a_pytorch_job_is_not_measured_by_the_controller(
+    trainyard: Trainyard, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    workload = {"type": "torch", "parallelism": "ddp", "parameter_bytes": 1e9, "layers": 2, "compute_s": 0.5}
+    job = document["jobs"][0] | {"workload": workload, "profile": "measured"}
+    result = trainyard("run", write(document | {"jobs": [job]}), "--on", "namespaces")
+    assert result.exit_code == 2
+    assert "jobs[0].profile: the ranks of a PyTorch job measure and report it; expected told" in result.stderr
