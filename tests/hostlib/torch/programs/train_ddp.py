@@ -5,6 +5,7 @@ steps ``--steps`` times, or until the file ``stop`` is there.
 """
 
 import argparse
+import copy
 import hashlib
 import json
 import sys
@@ -16,6 +17,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
+PERIOD = 40
+"""After so many steps it begins anew, with the same parameters, and computes the same again."""
 _WIDTH, _BATCH = 64, 8
 
 
@@ -30,8 +33,11 @@ def main(folder: Path, steps: int, accumulate: int, workers: int, pace_s: float,
     rows = torch.randn(4 * _BATCH, _WIDTH) + rank
     loader = DataLoader(TensorDataset(rows), batch_size=_BATCH, num_workers=workers)
     digests: list[str] = []
+    initial = copy.deepcopy(model.state_dict())
     stopping = torch.zeros(1)
     while len(digests) < steps and not stopping:
+        if len(digests) % PERIOD == 0:
+            model.load_state_dict(initial)
         for (batch,) in loader:
             for _ in range(accumulate):
                 loss = model(batch).square().mean()
