@@ -35,6 +35,7 @@ class Recorder:
         self._note = self._events.append
         self._number = 0
         self._waited_for: dict[int, tuple[Any, int]] = {}
+        self._running: dict[int, Any] = {}
         self._waits: WaitTee | None = None
         self._pid = os.getpid()
         self._hooks = (
@@ -74,6 +75,7 @@ class Recorder:
         if waits is not None:
             waits.remove()
         self._waited_for.clear()
+        self._running.clear()
 
     def close(self) -> None:
         """Record nothing any more."""
@@ -81,6 +83,17 @@ class Recorder:
         self._tee.remove()
         for hook in self._hooks:
             hook.remove()
+
+    def note_completed(self) -> None:
+        """Note which collectives have ended by now.
+
+        It is to be called often. A callback of their futures would know the moment, but gloo's threads call it, and
+        where a peer has died, the interpreter's end waits for these threads while they wait for the interpreter.
+        """
+        for number, work in list(self._running.items()):
+            with suppress(RuntimeError):  # it has failed
+                if work.is_completed() and self._running.pop(number, None) is not None:
+                    self._note(Completion(number, _now_ns()))
 
     # ---- heard in the threads of the job ----------------------------------------------------------------------------
 
@@ -95,13 +108,8 @@ class Recorder:
         work = Work.unbox(result[-1] if isinstance(result, tuple) else result)
         # As long as this object lives, Python gets no other one for the same work.
         self._waited_for[id(work)] = work, number
-        if _HAS_CUDA:
-            return  # the futures of NCCL end when work is queued, not when it is done
-        try:
-            future = work.get_future()
-        except RuntimeError:  # sends and receives have none
-            return
-        future.add_done_callback(lambda _: self._note(Completion(number, _now_ns())))
+        if not _HAS_CUDA:  # work of NCCL counts as complete when it is queued
+            self._running[number] = work
 
     def _waited(self, work: Any, begin_ns: int, end_ns: int) -> None:
         _, number = self._waited_for.pop(id(work), (None, None))
@@ -109,23 +117,15 @@ class Recorder:
 
     def _step_begins(self, *_: object) -> None:
         if self._waits is not None:
-            self._note_completed()
+            self.note_completed()
             self._events.append(StepBegin(_now_ns()))
 
     def _step_ends(self, *_: object) -> None:
         if os.getpid() != self._pid:
             return
-        self._note_completed()
+        self.note_completed()
         self._events.append(StepEnd(_now_ns()))
         self._waited_for.clear()
+        self._running.clear()
         if self._waits is not None:
             self.has_stepped.set()
-
-    def _note_completed(self) -> None:
-        """Note which collectives have ended by now: who waits for a future may go on before its callback is called."""
-        if _HAS_CUDA:
-            return
-        for work, number in list(self._waited_for.values()):
-            with suppress(RuntimeError):  # it has failed
-                if work.is_completed():
-                    self._note(Completion(number, _now_ns()))

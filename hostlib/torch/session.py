@@ -8,6 +8,7 @@ Whatever goes wrong in them ends in a note, and the job runs as it would without
 import logging
 import os
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ from hostlib.torch.statistics import State, Statistics
 _LOG = logging.getLogger("hostlib.torch")
 
 _LOOK_S, _SPEAK_S, _FIRST_LOOK_S = 0.25, 0.1, 0.05
+_COMPLETES_S = 0.001
+"""So precisely it is measured when a collective has ended."""
 _RETRY_S = 2.0
 _ENDS_WITHIN_S = 3.0
 
@@ -113,14 +116,20 @@ class Session:
         """Take what was recorded, until the end."""
         while not self._is_over.is_set():
             if self.recorder.is_profiling:
-                self.recorder.has_stepped.wait(_LOOK_S)
-                self.recorder.has_stepped.clear()
+                self._watch_completions()
             else:
                 self._is_over.wait(_LOOK_S)
             if self.recorder.failure is not None:
                 raise self.recorder.failure
             if self._observation.look() and self._leader is not None:
                 self._leader.note_iteration(self._observation.num_iterations)
+
+    def _watch_completions(self) -> None:
+        """Note when collectives end, to the end of a step or for a moment."""
+        until_s = time.monotonic() + _LOOK_S
+        while not self.recorder.has_stepped.wait(_COMPLETES_S) and time.monotonic() < until_s:
+            self.recorder.note_completed()
+        self.recorder.has_stepped.clear()
 
     def _speak(self) -> None:
         """Speak with the other ranks, for as long as each default process group is there."""
