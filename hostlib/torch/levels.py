@@ -1,5 +1,6 @@
 """The levels at which this process sends, on connections that belong to its process groups."""
 
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from ipaddress import IPv4Address
@@ -9,6 +10,8 @@ from hostlib.torch.sockets import AdoptedSocket, Endpoints, connections
 
 RENDEZVOUS_LEVEL = 7
 """The connections of the store are few and slow, and nobody can start without them."""
+_LOOKS_EVERY_S = 3.0
+"""A look takes 10 ms in a process with thousands of open files."""
 
 
 class Levels:
@@ -29,6 +32,7 @@ class Levels:
         self._own: tuple[AdoptedSocket, ...] = ()
         self._counted: dict[Endpoints, tuple[int, int]] = {}
         self._rendezvous: frozenset[Endpoints] = frozenset()
+        self._look_at_s = 0.0
 
     def apply(self, plan_number: int, rows: Iterable[Row], iteration_s: float | None) -> None:
         """Send at the levels of a Plan from now on; a connection that is gone is passed over."""
@@ -48,9 +52,11 @@ class Levels:
         return max(self.of_groups.values(), default=None)
 
     def mark_rendezvous(self) -> None:
-        """Send at the most urgent level to and from the store."""
-        if self.rendezvous_port is None:
+        """Send at the most urgent level to and from the store; it looks for connections every few seconds."""
+        now_s = time.monotonic()
+        if self.rendezvous_port is None or now_s < self._look_at_s:
             return
+        self._look_at_s = now_s + _LOOKS_EVERY_S
         found = frozenset(each for each in connections() if self.rendezvous_port in (each.port, each.peer_port))
         _marked(dict.fromkeys(found - self._rendezvous, RENDEZVOUS_LEVEL))
         self._rendezvous = found
