@@ -9,12 +9,15 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
 _PREFIX = "trainyard"
 _OPEN_FILES = "/proc/self/fd"
+_CONNECTS_WITHIN_S = 2.0
+"""Less than the end of a session waits for its threads."""
 
 
 class ExchangeError(Exception):
@@ -70,6 +73,7 @@ class Exchange:
 
     def _found(self, keys: list[str]) -> list[str] | None:
         """Return the values of keys; None where some are missing. A wait would log each time that it is in vain."""
+        self._expect_answers()
         try:
             if not self._store.check(keys):
                 return None
@@ -78,10 +82,24 @@ class Exchange:
             raise ExchangeError(str(error)) from error
 
     def _set(self, key: str, text: str) -> None:
+        self._expect_answers()
         try:
             self._store.set(key, text)
         except Exception as error:
             raise ExchangeError(str(error)) from error
+
+    def _expect_answers(self) -> None:
+        """Raise ExchangeError where the store has ended: PyTorch prints a page about each call after that."""
+        if self._socket is None:
+            return
+        try:
+            is_closed = not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return  # nobody answers before we ask
+        except OSError as error:
+            raise ExchangeError(str(error)) from error
+        if is_closed:
+            raise ExchangeError("the store has ended")
 
 
 def open_files() -> frozenset[int]:
@@ -116,7 +134,10 @@ def own_store() -> tuple[int | None, Any]:
         while isinstance(store, dist.PrefixStore):
             store = store.underlying_store
         if isinstance(store, dist.TCPStore):
-            opened = dist.TCPStore(store.host, store.port, is_master=False, wait_for_workers=False)
+            # Where nobody listens, a TCPStore would try for minutes and print much.
+            socket.create_connection((store.host, store.port), _CONNECTS_WITHIN_S).close()
+            within = timedelta(seconds=_CONNECTS_WITHIN_S)
+            opened = dist.TCPStore(store.host, store.port, is_master=False, wait_for_workers=False, timeout=within)
             return store.port, opened
         if isinstance(store, dist.FileStore):
             return None, dist.FileStore(store.path, dist.get_world_size())

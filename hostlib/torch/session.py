@@ -30,6 +30,7 @@ _LOOK_S, _SPEAK_S, _FIRST_LOOK_S = 0.25, 0.1, 0.05
 _COMPLETES_S = 0.001
 """So precisely it is measured when a collective has ended."""
 _RETRY_S = 2.0
+_JOINS_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 3.0
 
 
@@ -44,13 +45,14 @@ class Session:
         self.settings = settings
         self._is_over = threading.Event()
         self._has_group = threading.Event()
+        self._is_destroyed = False
         self._state, self._note = State.WAITING, ""
         self._rank: int | None = None
         self._epoch = self._epoch_spoken_of = 0
         self._leader: Leader | None = None
         self._exchange: Exchange | None = None
         self._levels = Levels()
-        self.groups = GroupWatch(self._has_group.set, self._leave, lambda: self._levels.most_urgent)
+        self.groups = GroupWatch(self._enter, self._leave, lambda: self._levels.most_urgent)
         self.recorder = Recorder()
         self._observation = Observation(self.recorder, self.groups, settings.profile_iterations)
         self.recorder.start_profiling()
@@ -152,8 +154,7 @@ class Session:
 
     def _converse(self) -> None:
         self._rank = dist.get_rank()
-        start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch_spoken_of}"
-        self._exchange = exchange = Exchange(self._rank, dist.get_world_size(), start)
+        self._exchange = exchange = self._join()
         self._levels.rendezvous_port = self._observation.rendezvous_port = exchange.port
         self._observation.begin(self._rank)
         self._state = State.PROFILING
@@ -162,9 +163,25 @@ class Session:
         else:
             self._follow(exchange)
 
+    def _join(self) -> Exchange:
+        """Reach the other ranks. Their store may be gone already, where they have destroyed the group before us."""
+        start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch_spoken_of}"
+        until_s = time.monotonic() + _JOINS_WITHIN_S
+        while True:
+            try:
+                return Exchange(dist.get_rank(), dist.get_world_size(), start)
+            except ExchangeError:
+                if self._is_leaving or time.monotonic() > until_s:
+                    raise
+            self._is_over.wait(_SPEAK_S)
+
     @property
     def _is_leaving(self) -> bool:
-        return self._is_over.is_set() or self._epoch != self._epoch_spoken_of
+        return self._is_over.is_set() or self._is_group_gone
+
+    @property
+    def _is_group_gone(self) -> bool:
+        return self._is_destroyed or self._epoch != self._epoch_spoken_of
 
     def _lead(self, exchange: Exchange) -> None:
         if not self.settings.controllers:
@@ -183,7 +200,8 @@ class Session:
                     number += 1
                 self._look_at(leader)
                 self._is_over.wait(_SPEAK_S)
-            exchange.tell({"end": ""})
+            if not self._is_group_gone:  # where it is, its store is going
+                exchange.tell({"end": ""})
         finally:
             self._leader = None
             leader.close()
@@ -224,11 +242,17 @@ class Session:
             self._levels.apply(message["plan"], own, self._observation.iteration_s)
             self._state = State.REGISTERED
 
+    def _enter(self) -> None:
+        """A process group was made. The first one becomes the default one, a moment later."""
+        self._is_destroyed = False
+        self._has_group.set()
+
     def _leave(self) -> None:
         """The default process group will be destroyed: the ranks need not speak any more.
 
         All of them destroy it equally often, however quickly, so the count tells one group from the next.
         """
+        self._is_destroyed = True
         self._epoch += 1
         self._levels.counters()  # for the last time that its connections are there
 

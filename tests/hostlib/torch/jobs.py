@@ -23,6 +23,8 @@ ATTACHED = ("-m", "hostlib", "run")
 """What stands before the name of a script that is to be attached."""
 
 _LOOPBACK = "127.0.0.1"
+_PORT = 29500
+"""Below those that the kernel gives to connections."""
 _ADDRESSES = {"h0": "10.0.0.1", "h2": "10.0.2.1"}
 """Of NICs of the controller's fabric."""
 
@@ -39,11 +41,15 @@ class Ended:
 
 @dataclass(frozen=True)
 class Place:
-    """Where ranks run: the address of each, the interface, and what enters its network."""
+    """Where ranks run: the address of each, the interface, what enters its network, and a port for the store.
+
+    Where the network is the job's own, the port and those after it are free, and no connection takes one of them.
+    """
 
     addresses: tuple[str, ...] = (_LOOPBACK, _LOOPBACK)
     interface: str = "lo"
     prefixes: tuple[tuple[str, ...], ...] = ((), ())
+    port: int | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ async def ranks(
 ) -> AsyncIterator[Ranks]:
     """Run ``python BEFORE programs/PROGRAM FOLDER ARGUMENTS`` twice, with the environment of two ranks."""
     folder.mkdir()
-    port = _free_port()
+    port = place.port or _free_port()
     processes = []
     given = dict(environment or {})
     for rank, prefix in enumerate(place.prefixes):
@@ -201,7 +207,7 @@ def two_hosts() -> Iterator[Place]:
         for (host, address), peer in zip(_ADDRESSES.items(), reversed(_ADDRESSES.values()), strict=True):
             made.ip(host, "address", "add", address, "peer", peer, "dev", "eth0")
         prefixes = tuple(tuple(made.command(host)) for host in _ADDRESSES)
-        yield Place(tuple(_ADDRESSES.values()), "eth0", prefixes)
+        yield Place(tuple(_ADDRESSES.values()), "eth0", prefixes, _PORT)
 
 
 async def _started(

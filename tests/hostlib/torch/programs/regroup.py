@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     groups = [dist.new_group([0, 1]) for _ in range(2)]
     _iterate(folder, "again", optimizer, [dist.group.WORLD, *groups])
     dist.destroy_process_group()
-    for _ in range(3):  # as quickly as it can
+    for _ in range(20):  # as quickly as it can
         _begin_again()
         dist.barrier()
         dist.destroy_process_group()
