@@ -71,6 +71,16 @@ class CommunicationInterval:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfiledInterval:
+    """A range that the profiler of a job's own program has seen."""
+
+    name: str
+    iteration: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Iteration:
     """A completed iteration. It starts at the end of the previous one, so time on hold counts."""
 
@@ -89,6 +99,7 @@ class JobHistory:
         self.job = job
         self.computing: list[ComputeInterval] = []
         self.communicating: list[CommunicationInterval] = []
+        self.profiled: list[ProfiledInterval] = []
         self.iterations: list[Iteration] = []
         self.departed_s: float | None = None
         self.failure: str | None = None

@@ -66,7 +66,7 @@ def _plans(result: RunResult, numbers: "count[int]") -> Iterator[Event]:
 
 
 def _job(result: RunResult, job: JobResult, numbers: "count[int]") -> Iterator[Event]:
-    """Yield the tracks of a job: iterations, decisions, computation by hosts, and transfers by flow group."""
+    """Yield the tracks of a job: iterations, decisions, computation by hosts, transfers by flow group, its profile."""
     process = Process(f"{result.policy}: job {job.name}", numbers)
     yield process.header()
     iterations = (Slice(f"iteration {one.number}", one.start_s, one.end_s) for one in job.iterations)
@@ -85,6 +85,9 @@ def _job(result: RunResult, job: JobResult, numbers: "count[int]") -> Iterator[E
         sent[transfer.group].append(Slice(transfer.group, transfer.start_s, transfer.end_s, arguments))
     for group, transfers in sent.items():
         yield from process.slices(f"flow group: {group}", transfers)
+    if job.profiled:
+        ranges = (Slice(one.name, one.start_s, one.end_s, {"iteration": one.iteration}) for one in job.profiled)
+        yield from process.slices("PyTorch profiler", ranges)
 
 
 def _decisions(result: RunResult, job: JobResult) -> Iterator[Slice]:

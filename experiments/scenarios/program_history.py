@@ -1,7 +1,7 @@
 """What the program of a job has done, as it reports it."""
 
 from experiments.scenarios.timeline import UNKNOWN, Timeline
-from workloads.replay import CommunicationInterval, ComputeInterval, Iteration, JobHistory
+from workloads.replay import CommunicationInterval, ComputeInterval, Iteration, JobHistory, ProfiledInterval
 from workloads.task_graph import GroupTransfer
 
 
@@ -24,6 +24,10 @@ class ProgramHistory(JobHistory):
         self.iterations.append(Iteration(number, start_s, end_s))
         self.computing += [
             ComputeInterval("compute", hosts, number, *span) for span in spans or [(start_s, computed_until_s)]
+        ]
+        self.profiled += [
+            ProfiledInterval(each.name, number, start_s + each.begin_s, start_s + each.end_s)
+            for each in timeline.profiled
         ]
         sent = [(task.group, graph.size_bytes(task)) for task in graph.tasks if isinstance(task, GroupTransfer)]
         self.communicating += [

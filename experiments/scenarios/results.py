@@ -8,7 +8,7 @@ from policies.enforcement import Enforcement
 from policies.plan import JobPlan
 from topologies.fabric import Fabric, Path
 from workloads.events import ScenarioEvent
-from workloads.replay import CommunicationInterval, ComputeInterval, Iteration
+from workloads.replay import CommunicationInterval, ComputeInterval, Iteration, ProfiledInterval
 from workloads.scenario import ProfileSource
 
 
@@ -38,6 +38,7 @@ class JobResult:
     iterations: tuple[Iteration, ...]
     computing: tuple[ComputeInterval, ...]
     communicating: tuple[CommunicationInterval, ...]
+    profiled: tuple[ProfiledInterval, ...] = ()
     failure: str | None = None
 
 

@@ -203,6 +203,7 @@ def _job(replay: JobHistory, window: Window, isolated: IsolatedRun, decision: Jo
         iterations=tuple(replay.iterations),
         computing=tuple(replay.computing),
         communicating=tuple(replay.communicating),
+        profiled=tuple(replay.profiled),
         failure=replay.failure,
     )
 

@@ -20,11 +20,21 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfiledRange:
+    """A range that PyTorch's profiler has seen in an iteration."""
+
+    name: str
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """An iteration. Without ``computed`` or ``collectives`` it is not known when these were."""
 
     computed: Sequence[tuple[float, float]] = ()
     collectives: Sequence[Collective] = ()
+    profiled: Sequence[ProfiledRange] = ()
 
     def to_json(self) -> str:
         """Return the timeline as one line."""
@@ -35,7 +45,8 @@ class Timeline:
         """Return the timeline of a line. Raises ValueError, KeyError or TypeError for what is none."""
         found = json.loads(text)
         computed = tuple((float(begin_s), float(end_s)) for begin_s, end_s in found["computed"])
-        return cls(computed, tuple(Collective(**each) for each in found["collectives"]))
+        collectives = tuple(Collective(**each) for each in found["collectives"])
+        return cls(computed, collectives, tuple(ProfiledRange(**each) for each in found["profiled"]))
 
     def before_scaling(self, scale: float) -> Self:
         """Return the timeline with sizes multiplied."""

@@ -76,6 +76,11 @@ class Observation:
         """How long an iteration computes; None before one was measured."""
         return self._compute_s
 
+    @property
+    def has_reports(self) -> bool:
+        """Whether there is something to report."""
+        return bool(self._reports)
+
     def begin(self, rank: int) -> None:
         """Begin anew, in a new default process group."""
         self._rank, self._rounds = rank, 0

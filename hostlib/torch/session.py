@@ -26,7 +26,9 @@ from hostlib.torch.statistics import State, Statistics
 
 _LOG = logging.getLogger("hostlib.torch")
 
-_LOOK_S, _SPEAK_S, _FIRST_LOOK_S = 0.25, 0.1, 0.05
+_LOOK_S, _FIRST_LOOK_S = 0.25, 0.05
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S, _PAUSES_GROW_BY = 0.01, 0.1, 1.2
+"""Between two looks at what others have said: short where one has just spoken, as an answer may come soon."""
 _COMPLETES_S = 0.001
 """So precisely it is measured when a collective has ended."""
 _RETRY_S = 2.0
@@ -45,6 +47,8 @@ class Session:
         self.settings = settings
         self._is_over = threading.Event()
         self._has_group = threading.Event()
+        self._has_spoken = threading.Event()
+        self._pause_s = _LONGEST_PAUSE_S
         self._is_destroyed = False
         self._state, self._note = State.WAITING, ""
         self._rank: int | None = None
@@ -69,6 +73,7 @@ class Session:
         """End the threads, withdraw the job, and observe no more."""
         self._is_over.set()
         self._has_group.set()
+        self._has_spoken.set()
         self.recorder.has_stepped.set()
         for thread in self._threads:
             thread.join(_ENDS_WITHIN_S)
@@ -123,7 +128,11 @@ class Session:
                 self._is_over.wait(_LOOK_S)
             if self.recorder.failure is not None:
                 raise self.recorder.failure
-            if self._observation.look() and self._leader is not None:
+            if not self._observation.look():
+                continue
+            if self._observation.has_reports:
+                self._has_spoken.set()
+            if self._leader is not None:
                 self._leader.note_iteration(self._observation.num_iterations)
 
     def _watch_completions(self) -> None:
@@ -173,7 +182,15 @@ class Session:
             except ExchangeError:
                 if self._is_leaving or time.monotonic() > until_s:
                     raise
-            self._is_over.wait(_SPEAK_S)
+            self._is_over.wait(_LONGEST_PAUSE_S)
+
+    def _pause(self) -> None:
+        """Wait until this rank has something to say, or others may have."""
+        if self._has_spoken.wait(self._pause_s):
+            self._has_spoken.clear()
+            self._pause_s = _SHORTEST_PAUSE_S
+        else:
+            self._pause_s = min(_PAUSES_GROW_BY * self._pause_s, _LONGEST_PAUSE_S)
 
     @property
     def _is_leaving(self) -> bool:
@@ -199,7 +216,7 @@ class Session:
                     self._register(leader, [RankReport.from_json(text) for text in reports])
                     number += 1
                 self._look_at(leader)
-                self._is_over.wait(_SPEAK_S)
+                self._pause()
             if not self._is_group_gone:  # where it is, its store is going
                 exchange.tell({"end": ""})
         finally:
@@ -232,7 +249,7 @@ class Session:
             self._observation.send_report(exchange)
             message = exchange.hear()
             if message is None:
-                self._is_over.wait(_SPEAK_S)
+                self._pause()
                 continue
             if "end" in message:
                 if message["end"]:

@@ -37,6 +37,8 @@ _DDP = {
 }
 _FOUR_ITERATIONS_BYTES = 4 * 1e9 / 500
 """At the rates of real hosts."""
+_PROFILER_S = 0.05
+"""By so much the times of the profiler may be off."""
 _TWO_JOBS: dict[str, Any] = {
     "name": "two-torch-jobs",
     "topology": {
@@ -188,6 +190,12 @@ def test_the_same_ranks_train_under_one_policy_after_the_other() -> None:
             assert [(job.failure, len(job.iterations)) for job in result.jobs] == [(None, 5), (None, 5)]
             collectives = {each.group for job in result.jobs for each in job.communicating}
             assert collectives == {"all-reduce 0", "all-reduce 1"}, "as the ranks have seen them"
+            for job in result.jobs:
+                iteration, profiled = job.iterations[1], job.profiled
+                assert "DistributedDataParallel.forward" in {each.name for each in profiled}
+                assert all(
+                    iteration.start_s <= each.start_s < each.end_s <= iteration.end_s + _PROFILER_S for each in profiled
+                )
             pids.append(next(pid for pid in descendants(os.getpid()) if _name_of(pid) == "rank 0 one"))
     assert pids[0] == pids[1]
     assert not Path(f"/proc/{pids[0]}").exists()

@@ -15,15 +15,18 @@ import select
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
 import hostlib.torch
+from experiments.scenarios.real_hosts.profiled_step import PROFILED_OF, profiled
 from experiments.scenarios.real_hosts.torch_training import STOPWATCH, training
 from experiments.scenarios.real_hosts.training_plan import TrainingPlan
+from experiments.scenarios.timeline import ProfiledRange
 
 TIMEOUT = timedelta(seconds=120)
 """Of collectives and of finding each other: then a rank gives up on the others, and fails."""
@@ -57,37 +60,42 @@ def _train(plan: str) -> None:
     for number in _told(turns) if rank == 0 else _following(turns):
         STOPWATCH.take(0.0)
         began_s = time.perf_counter()
-        step()
+        ranges: Sequence[ProfiledRange] = ()
+        if rank == 0 and number % PROFILED_OF == 1:
+            ranges = profiled(step)
+        else:
+            step()
         took_s = time.perf_counter() - began_s
         if rank == 0:
-            _say(f"iteration {number} took {took_s:.4f} s {STOPWATCH.take(began_s).to_json()}")
+            timeline = replace(STOPWATCH.take(began_s), profiled=ranges)
+            _say(f"iteration {number} took {took_s:.4f} s {timeline.to_json()}")
     dist.barrier()  # the first rank has the store, from which the others learn that they may leave
     dist.destroy_process_group()
 
 
 def _told(turns: dist.Store) -> Iterator[int]:
-    """Yield the number of each iteration that the first rank is to train for, and tell the others."""
-    number = 0
+    """Yield the number in its run of each iteration that the first rank is to train for, and tell the others."""
+    turn = 0
     with open(0, "rb", buffering=0, closefd=False) as commands:  # unbuffered: what waits is seen from outside
         for command in iter(commands.readline, b""):
             word, *rest = command.split()
             if word == b"run":
-                left = int(rest[0]) or math.inf
-                while left > 0 and not select.select([commands], [], [], 0)[0]:
-                    turns.set(str(number), "train")
+                number, end = 0, int(rest[0]) or math.inf
+                while number < end and not select.select([commands], [], [], 0)[0]:
+                    turns.set(str(turn), "train")
                     yield number
                     number += 1
-                    left -= 1
+                    turn += 1
                 _say("paused")
-    turns.set(str(number), "leave")
+    turns.set(str(turn), "leave")
 
 
 def _following(turns: dist.Store) -> Iterator[int]:
     """Yield the number of each iteration that another rank is to train for."""
-    number = 0
-    while turns.get(str(number)) == b"train":
-        yield number
-        number += 1
+    turn = 0
+    while turns.get(str(turn)) == b"train":
+        yield turn
+        turn += 1
 
 
 def _say(line: str) -> None:

@@ -7,7 +7,7 @@ from policies.plan import JobPlan
 from tests.experiments.report.builders import ENDED_S, links_between, make_fabric, make_job, make_loads, make_result
 from tests.experiments.report.trace_events import TraceFile, nanoseconds
 from workloads.events import ElementState, ScenarioEvent
-from workloads.replay import CommunicationInterval, ComputeInterval
+from workloads.replay import CommunicationInterval, ComputeInterval, ProfiledInterval
 
 FABRIC = make_fabric()
 UP = links_between(FABRIC, "t0", "a0")[0]
@@ -100,6 +100,14 @@ def test_a_transfer_has_the_level_of_its_group_when_it_started(tmp_path: Path) -
         {"iteration": 2, "bytes": 2e6, "level": 6},  # no group of the job has a level of its own
         {"iteration": 3, "bytes": 3e6},  # the Plan is not for this job
     ]
+
+
+def test_ranges_of_the_profiler_have_a_track(tmp_path: Path) -> None:
+    profiled = (ProfiledInterval("forward", 2, 2.0, 2.25), ProfiledInterval("all-reduce", 2, 2.125, 2.5))
+    tracks = written(tmp_path, make_result(jobs=(replace(make_job(), profiled=profiled),))).slices["ecmp: job gpt"]
+    assert tracks["PyTorch profiler"] == [(nanoseconds(2), nanoseconds(2.25), "forward", {"iteration": 2})]
+    assert [span[2] for span in tracks["PyTorch profiler (2)"]] == ["all-reduce"]
+    assert "PyTorch profiler" not in written(tmp_path, make_result()).slices["ecmp: job gpt"]
 
 
 def test_events_are_marked_once_over_all_policies(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from experiments.scenarios.program_history import ProgramHistory
-from experiments.scenarios.timeline import Collective, Timeline
+from experiments.scenarios.timeline import Collective, ProfiledRange, Timeline
 from tests.experiments.scenarios.real_hosts.jobs import jobs_of
+from workloads.replay import ProfiledInterval
 
 
 def test_an_iteration_computes_first_and_communicates_in_the_rest() -> None:
@@ -38,14 +39,20 @@ def test_an_iteration_shorter_than_its_description_computes_all_the_time() -> No
 def test_what_a_program_reports_of_an_iteration_counts() -> None:
     _, (job,) = jobs_of({})
     history = ProgramHistory(job)
-    timeline = Timeline([(0.0, 0.25), (0.5, 1.5)], [Collective("all-reduce 0", 0.25, 0.75, 2e6)])
+    timeline = Timeline(
+        [(0.0, 0.25), (0.5, 1.5)],
+        [Collective("all-reduce 0", 0.25, 0.75, 2e6)],
+        [ProfiledRange("Optimizer.step", 0.75, 1.0)],
+    )
     history.iteration_ended(2.0, 1.0, timeline)
     assert [(one.start_s, one.end_s) for one in history.computing] == [(1.0, 1.25), (1.5, 2.0)]
     (sent,) = history.communicating
     assert (sent.group, sent.start_s, sent.end_s, sent.size_bytes) == ("all-reduce 0", 1.25, 1.75, 2e6)
+    assert history.profiled == [ProfiledInterval("Optimizer.step", 0, 1.75, 2.0)]
 
 
 def test_a_timeline_survives_its_way_as_text() -> None:
-    timeline = Timeline(((0.0, 0.25),), (Collective("all-reduce 0", 0.25, 0.75, 2e6),))
+    profiled = (ProfiledRange("Optimizer.step", 0.75, 1.0),)
+    timeline = Timeline(((0.0, 0.25),), (Collective("all-reduce 0", 0.25, 0.75, 2e6),), profiled)
     assert Timeline.from_json(timeline.to_json().encode()) == timeline
     assert timeline.before_scaling(500).collectives == (Collective("all-reduce 0", 0.25, 0.75, 1e9),)
