@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     run.add_argument("--controller", metavar="ADDRESS", help="HOST:PORT or unix:/PATH (default: TRAINYARD_CONTROLLER)")
     run.add_argument("--job", metavar="NAME", help="name of the job (default: TRAINYARD_JOB, else the script's)")
     run.add_argument("-m", dest="module", action="store_true", help="what follows is a module")
-    run.add_argument("script", help="a script, a module, or a program on PATH such as torchrun")
+    run.add_argument("script", help="a Python script, a module, or a program such as train.sh or torchrun")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     given = parser.parse_args(arguments)
     if importlib.util.find_spec("torch") is None:
@@ -67,8 +67,10 @@ def attached_environment(
 def _command(script: str, arguments: Sequence[str], *, is_module: bool) -> list[str] | None:
     if is_module:
         return [sys.executable, "-m", script, *arguments]
-    if Path(script).is_file():
-        return [sys.executable, script, *arguments]
+    file = Path(script)
+    if file.is_file():
+        is_program = file.suffix != ".py" and os.access(file, os.X_OK)
+        return [str(file.absolute()), *arguments] if is_program else [sys.executable, script, *arguments]
     beside = Path(sys.executable).parent / script
     program = str(beside) if beside.is_file() else shutil.which(script)
     return None if program is None else [program, *arguments]

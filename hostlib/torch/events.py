@@ -41,9 +41,10 @@ class StepBegin(NamedTuple):
 
 
 class StepEnd(NamedTuple):
-    """The optimizer has ended its step: an iteration is over."""
+    """An optimizer has ended its step; ``optimizer`` tells it from others."""
 
     time_ns: int
+    optimizer: int = 0
 
 
 Event = Issue | Completion | Wait | StepBegin | StepEnd

@@ -1,4 +1,8 @@
-"""Cuts what a process does into iterations: at the optimizer's steps, else where collectives repeat."""
+"""Cuts what a process does into iterations: at steps of the optimizer, else where collectives repeat.
+
+Of several optimizers, such as those of a generator and its discriminator, or one for each parameter, each steps once in
+an iteration, and the last of them ends it.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +52,9 @@ class Cutter:
     _events: list[Event] = field(default_factory=list)
     _begin_ns: int | None = None
     _has_steps: bool = False
+    _last_optimizer: int | None = None
+    _stepped: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Which optimizers have stepped in this iteration: how many events there were by then, and when."""
 
     def cut(self, events: Iterable[Event]) -> list[Iteration]:
         """Take further events; return the iterations that have ended with them.
@@ -59,11 +66,23 @@ class Cutter:
             self._events.append(event)
             if isinstance(event, StepEnd):
                 self._has_steps = True
-                if any(isinstance(each, Issue) for each in self._events):
-                    self._end(event.time_ns, len(self._events), ended)
+                self._cut_at_step(event, ended)
         if not self._has_steps:
             self._cut_where_repeated(ended)
         return ended
+
+    def _cut_at_step(self, step: StepEnd, ended: list[Iteration]) -> None:
+        if step.optimizer in self._stepped:  # for the second time, so the iteration has ended before
+            self._last_optimizer, (count, end_ns) = list(self._stepped.items())[-1]
+            self._end_if_sent(end_ns, count, ended)
+        self._stepped[step.optimizer] = len(self._events), step.time_ns
+        if step.optimizer == self._last_optimizer:
+            self._end_if_sent(step.time_ns, len(self._events), ended)
+
+    def _end_if_sent(self, end_ns: int, count: int, ended: list[Iteration]) -> None:
+        self._stepped.clear()
+        if any(isinstance(each, Issue) for each in self._events[:count]):
+            self._end(end_ns, count, ended)
 
     def _end(self, end_ns: int, count: int, ended: list[Iteration]) -> None:
         if self._begin_ns is not None:

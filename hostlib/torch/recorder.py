@@ -120,11 +120,11 @@ class Recorder:
             self.note_completed()
             self._events.append(StepBegin(_now_ns()))
 
-    def _step_ends(self, *_: object) -> None:
+    def _step_ends(self, optimizer: object, *_: object) -> None:
         if os.getpid() != self._pid:
             return
         self.note_completed()
-        self._events.append(StepEnd(_now_ns()))
+        self._events.append(StepEnd(_now_ns(), id(optimizer)))
         self._waited_for.clear()
         self._running.clear()
         if self._waits is not None:

@@ -72,6 +72,17 @@ def test_a_script_keeps_all_its_arguments(started: Started, script: str) -> None
     assert started_command(arguments, started) == [sys.executable, *arguments]
 
 
+def test_a_file_that_is_a_program_runs_by_itself(started: Started, tmp_path: Path) -> None:
+    program = tmp_path / "train.sh"
+    program.write_text("#!/bin/sh\n")
+    assert started_command([str(program), "8"], started)[0] == sys.executable, "nobody may execute it"
+    program.chmod(0o755)
+    assert started_command([str(program), "8"], started) == [str(program), "8"]
+    python = program.with_suffix(".py")
+    program.rename(python)
+    assert started_command([str(python), "8"], started) == [sys.executable, str(python), "8"]
+
+
 def test_a_module_runs_as_python_runs_it(started: Started) -> None:
     command = started_command(["--job", "j", "-m", "package.train", "--epochs", "3"], started)
     assert command == [sys.executable, "-m", "package.train", "--epochs", "3"]

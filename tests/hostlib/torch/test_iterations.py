@@ -32,6 +32,35 @@ def test_an_iteration_lasts_from_the_end_of_a_step_to_the_end_of_the_next() -> N
     assert cutter.cut(third) == [Iteration(16, 26, third)]
 
 
+def test_of_several_optimizers_the_last_one_ends_the_iteration() -> None:
+    generator, discriminator = 7, 3
+    events: list[Event] = []
+    for begin in range(0, 40, 10):
+        events += [issue(begin + 1, begin + 1, 8), StepEnd(begin + 2, discriminator)]
+        events += [issue(begin + 3, begin + 3, 16), StepEnd(begin + 4, generator)]
+    ended = Cutter().cut(events)
+    assert [(each.begin_ns, each.end_ns) for each in ended] == [(4, 14), (14, 24), (24, 34)]
+    assert [sizes_of(each) for each in ended] == [[8, 16]] * 3
+
+
+def test_an_optimizer_for_each_parameter_ends_no_iteration_of_its_own() -> None:
+    def backward(begin: int) -> list[Event]:
+        found: list[Event] = []
+        for parameter in range(5):
+            found += [issue(parameter, begin + 2 * parameter), StepEnd(begin + 2 * parameter + 1, parameter)]
+        return found
+
+    ended = Cutter().cut([event for begin in range(0, 400, 100) for event in backward(begin)])
+    assert [(each.begin_ns, each.end_ns) for each in ended] == [(9, 109), (109, 209), (209, 309)]
+    assert [len(each.issues) for each in ended] == [5, 5, 5]
+
+
+def test_another_optimizer_may_take_over() -> None:
+    steps = [(1, 5), (2, 5), (3, 5), (4, 6), (5, 6), (6, 6)]
+    ended = Cutter().cut([event for at, by in steps for event in (issue(at, 10 * at), StepEnd(10 * at + 1, by))])
+    assert [(each.begin_ns, each.end_ns) for each in ended] == [(11, 21), (21, 31), (31, 41), (41, 51), (51, 61)]
+
+
 def test_what_comes_before_the_first_step_is_no_iteration() -> None:
     cutter = Cutter()
     assert cutter.cut([issue(1, 1), issue(2, 2)]) == []
