@@ -5,12 +5,12 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from hostlib.blocking import BlockingClient
 from hostlib.errors import RefusedError
 from hostlib.torch.report import RankReport
 from hostlib.torch.settings import Settings
+from hostlib.torch.sockets import Endpoints
 from hostlib.torch.template import Template, addresses_of, template_of
 from hostlib.types import Directives, FlowGroup
 
@@ -20,8 +20,10 @@ _LOCATES_WITHIN_S = 5.0
 _ALIKE_SHARE = 0.1
 """Sizes may differ by this much before a job is registered anew, which leaves it without levels for a moment."""
 
-Row = tuple[int, str, str, int, str, int, int]
-"""A connection: the rank that sends, its flow group, address, port, peer's address and port, and the level."""
+Ends = tuple[str, int, str, int]
+"""A connection: address, port, peer's address and port."""
+Row = tuple[int, str, Ends | None, int]
+"""The rank that sends, its flow group, over which connection, and the level; None: NCCL has no connections."""
 
 
 class Leader:
@@ -110,9 +112,13 @@ class Leader:
     def _follow(self, template: Template) -> None:
         """Hand on the levels of every Plan, until the job is withdrawn."""
         assert template.job is not None
+        has_levels = False
         try:
             for directives in self._client.directives(template.job.name):
-                self._on_levels(directives.plan_number, rows_of(template, directives))
+                rows = rows_of(template, directives)
+                has_levels |= bool(rows)
+                if has_levels:  # a first Plan may have been made before the flow groups were known
+                    self._on_levels(directives.plan_number, rows)
         except ValueError:
             return  # the job was withdrawn before anybody followed
         except Exception:
@@ -132,12 +138,16 @@ def is_alike(before: Sequence[FlowGroup], now: Sequence[FlowGroup]) -> bool:
 
 
 def rows_of(template: Template, directives: Directives) -> list[Row]:
-    """Return the level of every connection for which a Plan has one."""
+    """Return the level of every flow for which a Plan has one."""
     rows: list[Row] = []
     for directive in directives.flows:
-        connection: Any = template.connections.get((directive.flow_group, directive.flow))
-        if connection is not None and connection.endpoints is not None:
-            ends = connection.endpoints
-            where = (str(ends.address), ends.port, str(ends.peer_address), ends.peer_port)
-            rows.append((connection.source, directive.flow_group, *where, directive.level))
+        connection = template.connections.get((directive.flow_group, directive.flow))
+        if connection is not None:
+            rows.append((connection.source, directive.flow_group, _ends(connection.endpoints), directive.level))
     return rows
+
+
+def _ends(found: Endpoints | None) -> Ends | None:
+    if found is None:
+        return None
+    return str(found.address), found.port, str(found.peer_address), found.peer_port

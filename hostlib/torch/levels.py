@@ -40,8 +40,10 @@ class Levels:
             self.iteration_before_s = iteration_s
         levels: dict[Endpoints, int] = {}
         of_groups: dict[str, int] = {}
-        for _, group, address, port, peer_address, peer_port, level in rows:
-            levels[Endpoints(IPv4Address(address), port, IPv4Address(peer_address), peer_port)] = level
+        for _, group, ends, level in rows:
+            if ends is not None:
+                address, port, peer_address, peer_port = ends
+                levels[Endpoints(IPv4Address(address), port, IPv4Address(peer_address), peer_port)] = level
             of_groups[group] = max(level, of_groups.get(group, 0))
         self._own = _marked(levels)
         self.plan_number, self.of_groups = plan_number, of_groups
