@@ -58,8 +58,11 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
         case ContextParallelWorkload():
             graph = expand_context_parallel(_model(workload), placement, workload.layers)
         case PipelineWorkload():
-            parts = {"micro_batches": workload.micro_batches, "chunks": workload.chunks_per_host}
-            graph = expand_pipeline(_model(workload), placement, workload.schedule, **parts)
+            graph = expand_pipeline(
+                *(_model(workload), placement, workload.schedule),
+                micro_batches=workload.micro_batches,
+                chunks=workload.chunks_per_host,
+            )
         case FullyShardedWorkload():
             graph = expand_fully_sharded(
                 *(_model(workload), placement, workload.layer_groups),

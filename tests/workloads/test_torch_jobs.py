@@ -4,21 +4,25 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from topologies.problems import Problem
+from workloads.arrangement import ZeroCommunicationRun
 from workloads.expansion import expand
 from workloads.models import Model
 from workloads.parallelism.data_parallel import expand_data_parallel, expand_fully_sharded
 from workloads.parallelism.intra_layer import expand_expert_parallel
 from workloads.parallelism.pipeline import expand_pipeline
-from workloads.parallelism.torch_jobs import BUCKET_BYTES, ddp_buckets, expand_torch
+from workloads.parallelism.torch_jobs import BUCKET_BYTES, ddp_buckets, expand_torch, one_direction_at_a_time
 from workloads.placement import Placement
-from workloads.task_graph import TaskGraph
+from workloads.task_graph import Computation, FlowSpec, GroupTransfer, TaskGraph
 from workloads.validation import find_problems
 from workloads.workload import PipelineSchedule, TorchComputation, TorchWorkload
 
 _HOSTS = ("h0", "h1", "h2", "h3")
 _PLACEMENT = Placement(dict.fromkeys(_HOSTS, (0,)), dict.fromkeys(_HOSTS, (0,)))
+_TWO = Placement({"h0": (0,), "h1": (0,)}, {"h0": (0,), "h1": (0,)})
 _KEYS: dict[str, dict[str, Any]] = {
     "ddp": {"parameter_bytes": 8e9, "layers": 4},
     "fsdp": {"parameter_bytes": 8e9, "layers": 4},
@@ -27,6 +31,11 @@ _KEYS: dict[str, dict[str, Any]] = {
 }
 """What each parallelism needs."""
 _MODEL = Model(0.6, 1 / 3, gradient_bytes=8e9, activation_bytes=2e9, flows_per_pair=1)
+
+
+def _flows(graph: TaskGraph, transfer: GroupTransfer) -> list[FlowSpec]:
+    (group,) = [group for group in graph.flow_groups if group.name == transfer.group]
+    return [group.flows[number] for number in graph.flows_of(transfer)]
 
 
 def _workload(parallelism: str, **changes: Any) -> dict[str, Any]:
@@ -97,14 +106,65 @@ def test_fsdp_waits_for_each_collective_and_scatters_by_all_reduces() -> None:
     assert expand_torch(_parsed("fsdp"), _PLACEMENT) == expected
 
 
+def test_fsdp_gathers_one_direction_after_the_other_between_two_hosts() -> None:
+    graph = expand_torch(_parsed("fsdp"), _TWO)
+    transfers = [task for task in graph.tasks if isinstance(task, GroupTransfer)]
+    directions = [(task.group, [flow.source_host for flow in _flows(graph, task)]) for task in transfers]
+    gather = [("all-gather", ["h0"]), ("all-gather", ["h1"])]
+    assert directions[:8] == gather * 4, "in the forward pass"
+    assert directions[8:11] == [*gather, ("reduce-scatter", ["h0", "h1"])]
+    assert graph.tasks.index(transfers[0]) in transfers[1].after
+
+
 def test_a_pipeline_is_1f1b() -> None:
     schedule = PipelineSchedule.ONE_FORWARD_ONE_BACKWARD
-    expected = expand_pipeline(_MODEL, _PLACEMENT, schedule, micro_batches=4, chunks=1)
+    expected = expand_pipeline(_MODEL, _PLACEMENT, schedule, micro_batches=4, chunks=1, rendezvous=True)
     assert expand_torch(_parsed("pipeline"), _PLACEMENT) == expected
 
 
+def test_a_stage_gets_its_input_when_it_asks_for_it() -> None:
+    graph = expand_torch(_parsed("pipeline", micro_batches=2), _TWO)
+    forward, backward = 0.6 / 3 / 2, pytest.approx(0.6 * 2 / 3 / 2)
+    there, back = "forward h0>h1", "backward h1>h0"
+    assert graph.tasks == (
+        Computation("forward 0", ("h0",), forward),
+        GroupTransfer(there, (0,), (0,)),
+        Computation("forward 0", ("h1",), forward, (1,)),
+        Computation("forward 1", ("h0",), forward, (0,)),
+        Computation("backward 0", ("h1",), backward, (2,)),
+        GroupTransfer(back, (4, 3, 1), (0,)),
+        Computation("backward 0", ("h0",), backward, (3, 5)),
+        GroupTransfer(there, (3, 4, 5), (1,)),  # the gradients go first
+        Computation("forward 1", ("h1",), forward, (4, 7)),
+        Computation("backward 1", ("h1",), backward, (8,)),
+        GroupTransfer(back, (9, 6, 7), (1,)),
+        Computation("backward 1", ("h0",), backward, (6, 10)),
+    )
+
+
 def test_experts_are_reached_all_to_all() -> None:
-    assert expand_torch(_parsed("moe"), _PLACEMENT) == expand_expert_parallel(_MODEL, _PLACEMENT, 2)
+    graph, plain = expand_torch(_parsed("moe"), _PLACEMENT), expand_expert_parallel(_MODEL, _PLACEMENT, 2)
+    assert {group.name: set(group.flows) for group in graph.flow_groups} == {
+        group.name: set(group.flows) for group in plain.flow_groups
+    }
+    assert [task for task in graph.tasks if isinstance(task, Computation)] != []
+
+
+@given(hosts=st.integers(2, 9))
+def test_two_hosts_exchange_one_direction_after_the_other_and_nobody_waits_for_long(hosts: int) -> None:
+    names = [f"h{number}" for number in range(hosts)]
+    placement = Placement(dict.fromkeys(names, (0,)), dict.fromkeys(names, (0,)))
+    plain = expand_expert_parallel(_MODEL, placement, 1)
+    graph = one_direction_at_a_time(plain, lambda _group: True)
+    transfers = [_flows(graph, task) for task in graph.tasks if isinstance(task, GroupTransfer)]
+    assert len(transfers) == 2 * sum(isinstance(task, GroupTransfer) for task in plain.tasks)
+    for flows in transfers:
+        pairs = {(flow.source_host, flow.destination_host) for flow in flows}
+        assert all((destination, source) not in pairs for source, destination in pairs)
+        for host in names:
+            assert sum(flow.source_host == host for flow in flows) <= (hosts + 1) // 2
+            assert sum(flow.destination_host == host for flow in flows) <= (hosts + 1) // 2
+    assert ZeroCommunicationRun.of(graph).duration_s == pytest.approx(ZeroCommunicationRun.of(plain).duration_s)
 
 
 def test_what_fsdp_scatters_is_twice_what_it_has_to() -> None:

@@ -107,13 +107,19 @@ def expand_fully_sharded(
     gathers: list[Done] = []
     scatters: list[Done] = []
     reduction: Done = ()
+
+    def scattered_before(step: int) -> Done:
+        last = step - n - scatter_buffers - 1
+        return scatters[last] if last >= 0 else ()
+
     for step in range(2 * n):
         while len(gathers) <= min(step + prefetch, 2 * n - 1):
             ahead = len(gathers) - prefetch
             after = (gathers[-1] if gathers else ()) + (steps[ahead - 1] if ahead > 0 else ())
+            if not scatter_buffers:  # nothing goes on beside a scatter
+                after += scattered_before(ahead)
             gathers.append(builder.send(ALL_GATHER, gathered, after))
-        ready = step - n - scatter_buffers - 1
-        after = (steps[-1] if steps else ()) + gathers[step] + (scatters[ready] if ready >= 0 else ())
+        after = (steps[-1] if steps else ()) + gathers[step] + scattered_before(step)
         if step < n:
             steps.append(builder.compute(f"forward {step}", hosts, model.forward_s / n, after))
             continue

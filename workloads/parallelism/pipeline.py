@@ -18,12 +18,21 @@ Passage = tuple[bool, int, int]
 
 
 def expand_pipeline(
-    model: Model, placement: Placement, kind: PipelineSchedule, *, micro_batches: int, chunks: int
+    model: Model,
+    placement: Placement,
+    kind: PipelineSchedule,
+    *,
+    micro_batches: int,
+    chunks: int,
+    rendezvous: bool = False,
 ) -> TaskGraph:
     """Let every host work through its schedule; each slot waits for the previous slot and for its inputs.
 
     A stage has an equal share of the layers and of the computation. A host passes a micro-batch's activations on to the
     next stage and gets their gradients back. In a split backward pass each of the two gradients takes half the time.
+
+    By default a host sends as soon as it can. With ``rendezvous`` it sends when the receiver has computed all that
+    stands before the slot which needs the input, and what the receiver has to send to it comes first.
     """
     hosts = tuple(placement.gpus)
     forward_s, backward_s = model.forward_s / micro_batches / chunks, model.backward_s / micro_batches / chunks
@@ -38,11 +47,26 @@ def expand_pipeline(
     builder = GraphBuilder()
     last_of: dict[int, Done] = dict.fromkeys(range(len(hosts)), ())
     arrived: dict[Passage, Done] = {}
+    computed: dict[Passage, tuple[int, Done]] = {}
+    last_sent: dict[tuple[int, int], Done] = {}
+
+    def send(passage: Passage, receiver: int) -> None:
+        sender, after = computed.pop(passage)
+        if rendezvous:
+            after += last_of[receiver] + last_sent.get((receiver, sender), ())
+        passed_bytes = model.activation_bytes / micro_batches
+        flows = flows_between(hosts[sender], hosts[receiver], passed_bytes, model.flows_per_pair, placement)
+        group = f"{'forward' if passage[0] else 'backward'} {hosts[sender]}>{hosts[receiver]}"
+        arrived[passage] = last_sent[sender, receiver] = builder.send(group, flows, after)
+
     for host, slot in _in_order_of_dependence(kind, schedules, stages):
         after = last_of[host]
         for step in slot:
             if step.kind is not StepKind.WEIGHT_GRADIENT:
-                after += arrived.get(_input(kind, host, step, len(hosts)), ())
+                needed = _input(kind, host, step, len(hosts))
+                if needed in computed:
+                    send(needed, host)
+                after += arrived.get(needed, ())
         name = " and ".join(_name(step) for step in slot)
         last_of[host] = builder.compute(name, (hosts[host],), sum(seconds[step.kind] for step in slot), after)
         for step in slot:
@@ -53,10 +77,9 @@ def expand_pipeline(
             if towards == host:
                 arrived[output] = last_of[host]
                 continue
-            passed_bytes = model.activation_bytes / micro_batches
-            flows = flows_between(hosts[host], hosts[towards], passed_bytes, model.flows_per_pair, placement)
-            group = f"{'forward' if output[0] else 'backward'} {hosts[host]}>{hosts[towards]}"
-            arrived[output] = builder.send(group, flows, last_of[host])
+            computed[output] = host, last_of[host]
+            if not rendezvous:
+                send(output, towards)
     return builder.graph()
 
 

@@ -3,16 +3,21 @@
 gloo keeps one connection for each two ranks, so a transfer between two hosts is one flow. All buckets of DDP share it:
 they are one transfer, which begins with the first bucket, as the host library registers them. FSDP2 on a CPU waits for
 each gather and scatter before it computes further, and gloo scatters by an all-reduce, which sends twice as much.
+
+gloo sends a large message when the receiver has said that it is ready. It says so on the same connection, behind the
+message that it is sending itself. So two ranks that exchange large messages send them one after the other, and a stage
+gets its input when it asks for it. All-reduces send many small messages, which pass each other.
 """
 
 import math
+from collections.abc import Callable, Sequence
 
 from workloads.models import Model
-from workloads.parallelism.data_parallel import expand_data_parallel, expand_fully_sharded
+from workloads.parallelism.data_parallel import ALL_GATHER, expand_data_parallel, expand_fully_sharded
 from workloads.parallelism.intra_layer import expand_expert_parallel
 from workloads.parallelism.pipeline import expand_pipeline
 from workloads.placement import Placement
-from workloads.task_graph import TaskGraph
+from workloads.task_graph import Computation, Done, FlowSpec, GraphBuilder, TaskGraph
 from workloads.workload import PipelineSchedule, TorchParallelism, TorchWorkload
 
 BUCKET_BYTES = 25 * 2**20
@@ -36,16 +41,22 @@ def expand_torch(workload: TorchWorkload, placement: Placement) -> TaskGraph:
             return expand_data_parallel(model, placement, buckets=None)
         case TorchParallelism.FSDP:
             assert workload.layers is not None
-            return expand_fully_sharded(
+            graph = expand_fully_sharded(
                 *(model, placement, workload.layers), prefetch=0, scatter_buffers=0, scatter_factor=2
             )
+            return one_direction_at_a_time(graph, lambda group: group == ALL_GATHER)
         case TorchParallelism.PIPELINE:
             assert workload.micro_batches is not None
             schedule = PipelineSchedule.ONE_FORWARD_ONE_BACKWARD
-            return expand_pipeline(model, placement, schedule, micro_batches=workload.micro_batches, chunks=1)
+            return expand_pipeline(
+                *(model, placement, schedule),
+                micro_batches=workload.micro_batches,
+                chunks=1,
+                rendezvous=True,
+            )
         case TorchParallelism.MOE:
             assert workload.layers is not None
-            return expand_expert_parallel(model, placement, workload.layers)
+            return one_direction_at_a_time(expand_expert_parallel(model, placement, workload.layers), lambda _: True)
 
 
 def ddp_buckets(workload: TorchWorkload) -> int:
@@ -54,3 +65,34 @@ def ddp_buckets(workload: TorchWorkload) -> int:
     assert workload.parameter_bytes is not None
     layers_per_bucket = math.ceil(BUCKET_BYTES * workload.layers / workload.parameter_bytes)
     return math.ceil(workload.layers / layers_per_bucket)
+
+
+def one_direction_at_a_time(graph: TaskGraph, is_exchanged: Callable[[str], bool]) -> TaskGraph:
+    """Return a graph in which two hosts that send to each other in a transfer do so one after the other.
+
+    ``is_exchanged`` returns whether the transfers of a flow group are such. Which host of a pair begins alternates, so
+    that all hosts send and receive at all times where there are many.
+    """
+    flows_of = {group.name: group.flows for group in graph.flow_groups}
+    builder = GraphBuilder()
+    done: list[Done] = []
+    for task in graph.tasks:
+        after = tuple(number for earlier in task.after for number in done[earlier])
+        if isinstance(task, Computation):
+            done.append(builder.compute(task.name, task.hosts, task.duration_s, after))
+            continue
+        flows = [flows_of[task.group][number] for number in graph.flows_of(task)]
+        answers = [flow for flow in flows if is_exchanged(task.group) and _answers(flow, flows)]
+        first = builder.send(task.group, [flow for flow in flows if flow not in answers], after)
+        done.append(builder.send(task.group, answers, first))
+    return builder.graph()
+
+
+def _answers(flow: FlowSpec, flows: Sequence[FlowSpec]) -> bool:
+    """Return whether a flow waits for the one in the other direction."""
+    source, destination = flow.source_host, flow.destination_host
+    if all((each.source_host, each.destination_host) != (destination, source) for each in flows):
+        return False
+    hosts = list(dict.fromkeys(each.source_host for each in flows))
+    first, second = hosts.index(source), hosts.index(destination)
+    return (first < second) == ((first + second) % 2 == 0)
