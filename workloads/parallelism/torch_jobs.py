@@ -11,6 +11,7 @@ gets its input when it asks for it. All-reduces send many small messages, which 
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import count
 
 from workloads.models import Model
 from workloads.parallelism.data_parallel import ALL_GATHER, expand_data_parallel, expand_fully_sharded
@@ -70,29 +71,32 @@ def ddp_buckets(workload: TorchWorkload) -> int:
 def one_direction_at_a_time(graph: TaskGraph, is_exchanged: Callable[[str], bool]) -> TaskGraph:
     """Return a graph in which two hosts that send to each other in a transfer do so one after the other.
 
-    ``is_exchanged`` returns whether the transfers of a flow group are such. Which host of a pair begins alternates, so
-    that all hosts send and receive at all times where there are many.
+    ``is_exchanged`` returns whether the transfers of a flow group are such. Whoever is late sends first. In every other
+    exchange hosts are late in their order, so the last one sends to all others at once. In the rest they take turns, so
+    all send and receive all the time. Four real hosts are between the two.
     """
     flows_of = {group.name: group.flows for group in graph.flow_groups}
     builder = GraphBuilder()
     done: list[Done] = []
+    exchanges = count()
     for task in graph.tasks:
-        after = tuple(number for earlier in task.after for number in done[earlier])
+        after = tuple(new for earlier in task.after for new in done[earlier])
         if isinstance(task, Computation):
             done.append(builder.compute(task.name, task.hosts, task.duration_s, after))
             continue
-        flows = [flows_of[task.group][number] for number in graph.flows_of(task)]
-        answers = [flow for flow in flows if is_exchanged(task.group) and _answers(flow, flows)]
+        flows = [flows_of[task.group][place] for place in graph.flows_of(task)]
+        exchange = next(exchanges) if is_exchanged(task.group) else None
+        answers = [flow for flow in flows if exchange is not None and _answers(flow, flows, exchange)]
         first = builder.send(task.group, [flow for flow in flows if flow not in answers], after)
         done.append(builder.send(task.group, answers, first))
     return builder.graph()
 
 
-def _answers(flow: FlowSpec, flows: Sequence[FlowSpec]) -> bool:
-    """Return whether a flow waits for the one in the other direction."""
+def _answers(flow: FlowSpec, flows: Sequence[FlowSpec], exchange: int) -> bool:
+    """Return whether a flow of an exchange waits for the one in the other direction."""
     source, destination = flow.source_host, flow.destination_host
     if all((each.source_host, each.destination_host) != (destination, source) for each in flows):
         return False
     hosts = list(dict.fromkeys(each.source_host for each in flows))
     first, second = hosts.index(source), hosts.index(destination)
-    return (first < second) == ((first + second) % 2 == 0)
+    return (first < second) == (exchange % 2 == 0 and (first + second) % 2 == 0)
