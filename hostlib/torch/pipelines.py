@@ -92,10 +92,12 @@ def simulated(tables: Mapping[int, Table]) -> Simulation:
     computes as long as it did when it was measured.
 
     Raises:
-        ValueError: A pass needs one that no rank has, or that waits for it.
+        ValueError: Two ranks have the same pass; or a pass needs one that no rank has, or that waits for it.
     """
     steps = {rank: _steps(table) for rank, table in tables.items()}
     rank_of = {step: rank for rank, own in steps.items() for step in own}
+    if len(rank_of) < sum(map(len, steps.values())):
+        raise ValueError("two ranks have the same pass")
     last_stage = max((stage for _, stage, _, _ in rank_of), default=0)
     ended_s: dict[_Step, float] = {}
     times: dict[int, list[float]] = {rank: [] for rank in tables}

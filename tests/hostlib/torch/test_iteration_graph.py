@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from hostlib.task_graph import Computation, TaskGraph, Transfer
 from hostlib.torch.iteration_graph import Sending, pipelined_times, profile_of, task_graph_of
 from hostlib.torch.measurement import GroupTimes
+from hostlib.torch.pipelines import Pass, Table, simulated
+from tests.hostlib.torch.test_pipelines import one_forward_one_backward, table
 
 
 def graph(compute_s: float, *times: tuple[float, float]) -> TaskGraph:
@@ -153,3 +155,47 @@ def test_every_pipeline_computes_as_long_as_simulated_and_waits_for_each_directi
     # Together they delay at least as much as one of them, and no more than one after the other.
     together_s = length_s(found, dict.fromkeys(sendings, takes_s)) - compute_s
     assert max(delays_s) - 1e-5 <= together_s <= sum(delays_s) + 1e-5
+
+
+def length_by_messages_s(tables: Mapping[int, Table], message_s: float) -> float:
+    """How long a pipeline takes where every connection sends one micro-batch after the other, each for so long."""
+    rank_of = {action.stage: rank for rank, own in tables.items() for action in own}
+    left = {rank: list(own) for rank, own in tables.items()}
+    now_s = dict.fromkeys(tables, 0.0)
+    ended_s: dict[tuple[Pass, int, int], float] = {}
+    free_s: dict[tuple[int, int], float] = {}
+    while any(left.values()):
+        for rank, own in left.items():
+            while own:
+                kind, stage, micro_batch, begin_s, end_s = own[0]
+                source = rank_of.get(stage - 1 if kind is Pass.FORWARD else stage + 1)
+                if source is not None:
+                    needed = kind, stage - 1 if kind is Pass.FORWARD else stage + 1, micro_batch
+                    if needed not in ended_s:
+                        break
+                    arrived_s = max(ended_s[needed], free_s.get((source, rank), 0.0)) + message_s
+                    free_s[source, rank] = arrived_s
+                    now_s[rank] = max(now_s[rank], arrived_s)
+                now_s[rank] += end_s - begin_s
+                ended_s[kind, stage, micro_batch] = now_s[rank]
+                del own[0]
+    return max(now_s.values())
+
+
+@pytest.mark.parametrize("message_s", [0.1, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize(("num_stages", "least"), [(2, 1.0), (3, 0.6), (4, 0.5)])
+def test_one_transfer_for_all_micro_batches_delays_1f1b_about_as_they_do(
+    num_stages: int, least: float, message_s: float
+) -> None:
+    durations_s = {Pass.FORWARD: 1.0, Pass.BACKWARD: 2.0}
+    tables = {stage: table(one_forward_one_backward(num_stages, 12, stage), durations_s) for stage in range(num_stages)}
+    simulation = simulated(tables)
+    length_without_s = (12 + num_stages - 1) * 3.0
+    names = {f"{source}-{destination}": windows for (source, destination), windows in simulation.windows.items()}
+    found = task_graph_of(
+        length_without_s,
+        {name: Sending(pipelined_times(windows), simulation.last_need_s) for name, windows in names.items()},
+    )
+    by_messages_s = length_by_messages_s(tables, message_s) - length_without_s
+    delayed_s = length_s(found, dict.fromkeys(names, 12 * message_s)) - length_without_s
+    assert least * by_messages_s - 1e-6 <= delayed_s <= by_messages_s + 1e-6

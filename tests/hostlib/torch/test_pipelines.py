@@ -177,6 +177,11 @@ def test_passes_that_wait_forever_are_refused(passes: dict[int, list[PassOf]]) -
         simulated(tables)
 
 
+def test_two_ranks_with_the_same_stage_are_refused() -> None:
+    with pytest.raises(ValueError, match="two ranks have the same pass"):
+        simulated({rank: table([(FORWARD, 0, 0)], {FORWARD: 1.0}) for rank in range(2)})
+
+
 def test_a_table_is_the_medians_of_those_that_are_like_the_last() -> None:
     def one(micro_batch: int, end_s: float) -> tuple[Action, ...]:
         return (Action(FORWARD, 0, micro_batch, end_s / 2, end_s),)
