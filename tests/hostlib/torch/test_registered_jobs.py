@@ -147,6 +147,9 @@ def test_a_pipeline_is_registered_with_each_direction_by_its_schedule(tmp_path: 
             assert profile.compute_s >= (pipeline.MICRO_BATCHES + 1) * passes_s
             assert profile.work >= 2 * pipeline.MICRO_BATCHES * passes_s
             assert profile.work < 2 * profile.compute_s
+            await job.until_levels()
+            levels = [set(state["levels"]) for state in job.states() if state is not None]
+            assert levels == [{forward}, {backward}], "each rank marks what it sends"
             job.stop()
             results = await job.results()
         assert [result["errors"] for result in results] == [[], []]
