@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from hostlib.torch.pipelines import Pass
+
 
 class Issue(NamedTuple):
     """A collective begins.
@@ -47,4 +49,15 @@ class StepEnd(NamedTuple):
     optimizer: int = 0
 
 
-Event = Issue | Completion | Wait | StepBegin | StepEnd
+class StagePass(NamedTuple):
+    """A stage of a pipeline has computed a pass over a micro-batch; ``group`` is the name of the process group."""
+
+    kind: Pass
+    group: str
+    stage: int
+    micro_batch: int
+    begin_ns: int
+    end_ns: int
+
+
+Event = Issue | Completion | Wait | StepBegin | StepEnd | StagePass

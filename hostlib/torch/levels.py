@@ -19,7 +19,7 @@ class Levels:
 
     Attributes:
         plan_number: The Plan in force; None before the first.
-        of_groups: By process group, the level of what this process sends for it.
+        of_groups: By flow group, the level of what this process sends for it.
         iteration_before_s: How long iterations took before the first Plan.
         rendezvous_port: The store's port; None: it has none.
     """

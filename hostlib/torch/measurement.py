@@ -7,19 +7,19 @@ nothing for the all-reduces of tensor parallelism, which are waited for at once.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 
-from hostlib.torch.events import Completion, Issue, StepBegin, Wait
+from hostlib.torch.events import Completion, Issue, StagePass, StepBegin, Wait
+from hostlib.torch.intervals import Interval, covered, union
 from hostlib.torch.iterations import Iteration
+from hostlib.torch.pipelines import Action, median_table
 
 _ONE_SIDED = frozenset({"send"})
 """Nobody waits for these at the sender: they are needed elsewhere."""
 _FUTURES = frozenset({"allreduce_", "allreduce_coalesced_", "reduce_scatter_", "_reduce_scatter_base_"})
 """What C++ may wait for, by its future: gradients, before the optimizer's step."""
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,13 @@ class Measurement:
         iteration_s: How long it takes.
         compute_s: How long of that it does not wait for collectives.
         groups: By process group.
+        passes: By the process group of a pipeline, what this process computes for it, in order.
     """
 
     iteration_s: float
     compute_s: float
     groups: dict[str, GroupTimes]
+    passes: dict[str, tuple[Action, ...]] = field(default_factory=dict)
 
 
 def measured(iteration: Iteration) -> Measurement:
@@ -58,7 +60,7 @@ def measured(iteration: Iteration) -> Measurement:
     stall = _stall_for_futures(iteration, issues, waits)
     if stall is not None:
         stalls.append(stall)
-    stalls = _union(stalls)
+    stalls = union(stalls)
 
     def computed_s(time_ns: float) -> float:
         stalled = sum(min(end, time_ns) - begin for begin, end in stalls if begin < time_ns)
@@ -74,17 +76,35 @@ def measured(iteration: Iteration) -> Measurement:
         else:
             needed_s = computed_s(stall[0])
         spans.setdefault(issue.group, []).append((computed_s(issue.time_ns), needed_s))
-    groups = {
-        name: GroupTimes(min(begin for begin, _ in found), sum(end - begin for begin, end in _union(found)))
-        for name, found in spans.items()
+    groups = {name: GroupTimes(min(begin for begin, _ in found), covered(found)) for name, found in spans.items()}
+    passes: dict[str, list[Action]] = {}
+    for event in iteration.events:
+        if isinstance(event, StagePass):
+            action = Action(
+                event.kind, event.stage, event.micro_batch, computed_s(event.begin_ns), computed_s(event.end_ns)
+            )
+            passes.setdefault(event.group, []).append(action)
+    return Measurement(
+        (iteration.end_ns - iteration.begin_ns) / 1e9,
+        end_s,
+        groups,
+        {name: tuple(found) for name, found in passes.items()},
+    )
+
+
+def combined_iterations(measurements: Sequence[Measurement]) -> Measurement:
+    """Return the medians over iterations of one process, with its passes."""
+    passes = {
+        name: median_table([each.passes[name] for each in measurements if name in each.passes])
+        for name in measurements[-1].passes
     }
-    return Measurement((iteration.end_ns - iteration.begin_ns) / 1e9, end_s, groups)
+    return replace(combined(measurements), passes=passes)
 
 
 def combined(measurements: Sequence[Measurement]) -> Measurement:
     """Return the medians over iterations, or over processes, of which there is at least one; the lower one of two.
 
-    What delays an iteration, such as the first ones of a job, is no part of what it computes.
+    What delays an iteration, such as the first ones of a job, is no part of what it computes. Passes are left out.
     """
     names = {name for each in measurements for name in each.groups}
     groups = {}
@@ -136,14 +156,3 @@ def _stall_for_futures(iteration: Iteration, issues: dict[int, Issue], waits: di
     if end_ns > needed_ns:
         return None  # the step has not waited for them
     return begin_ns, max(begin_ns, end_ns)
-
-
-def _union(intervals: Iterable[Interval]) -> list[Interval]:
-    """Return disjoint intervals that cover the same, in order."""
-    joined: list[Interval] = []
-    for begin, end in sorted(intervals):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
-        else:
-            joined.append((begin, max(begin, end)))
-    return joined

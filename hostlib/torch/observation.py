@@ -3,13 +3,14 @@
 import os
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from ipaddress import IPv4Address
 from statistics import median
 from typing import Protocol
 
 from hostlib.torch.algorithms import Collective, sent_bytes
 from hostlib.torch.iterations import Cutter, Iteration
-from hostlib.torch.measurement import GroupTimes, Measurement, combined, measured
+from hostlib.torch.measurement import GroupTimes, Measurement, combined_iterations, measured
 from hostlib.torch.network_address import own_address
 from hostlib.torch.process_groups import Group, GroupWatch, known_groups, role_of
 from hostlib.torch.recorder import Recorder
@@ -23,6 +24,9 @@ _DRIFT_ITERATIONS = 3
 _REPORTED_AFTER = 2
 """Iterations: the first one of a job is often not like the others."""
 _RECENT = 50
+_PIPELINED_SHARE = 0.9
+"""Of what a process group moves, this much must go from stage to stage, else its schedule does not say when."""
+_FROM_STAGE_TO_STAGE = frozenset({"send", "recv_"})
 _OF_ONE_PART = frozenset({"gather_", "scatter_"})
 """The tee sees the part of one rank; the algorithms take all parts."""
 
@@ -113,7 +117,7 @@ class Observation:
     def _profile(self, iteration: Iteration) -> None:
         self._measured.append(measured(iteration))
         if len(self._measured) in (min(_REPORTED_AFTER, self._profile_iterations), self._profile_iterations):
-            together = combined(self._measured)
+            together = combined_iterations(self._measured)
             self._compute_s = together.compute_s
             self._reported = iteration.sent_bytes
             self._reports.append(self._report(iteration, together).to_json())
@@ -141,7 +145,8 @@ class Observation:
         unowned = tuple(
             each for each in self._groups.unowned() - owned if self.rendezvous_port not in (each.port, each.peer_port)
         )
-        return RankReport(self._rank, _address(reports), measurement, tuple(reports), unowned)
+        passes = {name: found for name, found in measurement.passes.items() if _is_pipelined(iteration, name)}
+        return RankReport(self._rank, _address(reports), replace(measurement, passes=passes), tuple(reports), unowned)
 
     def _group_report(self, group: Group, iteration: Iteration, times: GroupTimes) -> GroupReport:
         totals: dict[int, int] = {}
@@ -169,6 +174,16 @@ class Observation:
             opened,
             times,
         )
+
+
+def _is_pipelined(iteration: Iteration, group: str) -> bool:
+    """Return whether a process group does little but move activations and gradients from stage to stage."""
+    sizes = [
+        (issue.operation in _FROM_STAGE_TO_STAGE, issue.size_bytes)
+        for issue in iteration.issues
+        if issue.group == group
+    ]
+    return sum(size for moves, size in sizes if moves) >= _PIPELINED_SHARE * sum(size for _, size in sizes)
 
 
 def _address(reports: Iterable[GroupReport]) -> IPv4Address | None:

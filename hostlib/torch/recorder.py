@@ -12,6 +12,7 @@ from torch.distributed import Work
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from hostlib.torch.events import Completion, Event, Issue, StepBegin, StepEnd, Wait
+from hostlib.torch.stages import StageTee
 from hostlib.torch.tee import Seen, Tee
 from hostlib.torch.waits import WaitTee
 
@@ -24,7 +25,7 @@ _MOST_EVENTS = 1 << 20
 
 
 class Recorder:
-    """Collectives and steps of this process, and its waits while it is profiling.
+    """Collectives and steps of this process, and its waits and passes of pipelines while it is profiling.
 
     ``has_stepped`` is set at the end of each step while it is profiling. A forked child records nothing.
     """
@@ -37,6 +38,7 @@ class Recorder:
         self._waited_for: dict[int, tuple[Any, int]] = {}
         self._running: dict[int, Any] = {}
         self._waits: WaitTee | None = None
+        self._stages: StageTee | None = None
         self._pid = os.getpid()
         self._hooks = (
             register_optimizer_step_pre_hook(self._step_begins),
@@ -61,19 +63,25 @@ class Recorder:
 
     def take(self) -> list[Event]:
         """Return the events since the last call, oldest first."""
+        if self._stages is not None:
+            self._stages.look()
         events = self._events
         return [events.popleft() for _ in range(len(events))]
 
     def start_profiling(self) -> None:
-        """Record waits, too."""
+        """Record waits and passes of pipelines, too."""
         if self._waits is None:
             self._waits = WaitTee(self._waited)
+            self._stages = StageTee(self._note)
 
     def stop_profiling(self) -> None:
-        """Record waits no longer."""
+        """Record waits and passes no longer."""
         waits, self._waits = self._waits, None
         if waits is not None:
             waits.remove()
+        stages, self._stages = self._stages, None
+        if stages is not None:
+            stages.remove()
         self._waited_for.clear()
         self._running.clear()
 

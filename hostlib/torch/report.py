@@ -2,14 +2,18 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from typing import Any
 
 from hostlib import checks
 from hostlib.torch.measurement import GroupTimes, Measurement
+from hostlib.torch.pipelines import Action, Pass
 from hostlib.torch.sockets import Endpoints
+
+VERSION = 2
+"""Of the text. Ranks that do not have the same one do not understand each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class RankReport:
 
     def to_json(self) -> str:
         """Return the report as text."""
-        return json.dumps(asdict(self), default=str)
+        return json.dumps({"version": VERSION, **asdict(self)}, default=str)
 
     @classmethod
     def from_json(cls, text: str) -> "RankReport":
@@ -67,6 +71,8 @@ class RankReport:
 
 
 def _report(found: Any) -> RankReport:
+    if found["version"] != VERSION:
+        raise ValueError(f"version: expected {VERSION}, got {checks.shown(found['version'])}")
     measured = found["measurement"]
     return RankReport(
         _rank(found["rank"]),
@@ -75,6 +81,7 @@ def _report(found: Any) -> RankReport:
             _seconds(measured["iteration_s"]),
             _seconds(measured["compute_s"]),
             {name: _times(each) for name, each in measured["groups"].items()},
+            {name: _passes(rows) for name, rows in measured["passes"].items()},
         ),
         tuple(
             GroupReport(
@@ -108,6 +115,24 @@ def _seconds(value: object) -> float:
 
 def _times(row: Mapping[str, Any]) -> GroupTimes:
     return GroupTimes(_seconds(row["release_s"]), _seconds(row["slack_s"]))
+
+
+def _passes(rows: Sequence[Sequence[Any]]) -> tuple[Action, ...]:
+    """Check the passes of a pipeline, of which each ends before the next begins."""
+    found = tuple(
+        Action(
+            Pass(kind),
+            checks.integer("stage", stage, 0, checks.MAX_32),
+            checks.integer("micro_batch", micro_batch, 0, checks.MAX_32),
+            _seconds(begin_s),
+            _seconds(end_s),
+        )
+        for kind, stage, micro_batch, begin_s, end_s in rows
+    )
+    times_s = [time_s for action in found for time_s in (action.begin_s, action.end_s)]
+    if times_s != sorted(times_s):
+        raise ValueError("passes: expected times in order")
+    return found
 
 
 def _endpoints(rows: Iterable[Mapping[str, Any]]) -> tuple[Endpoints, ...]:

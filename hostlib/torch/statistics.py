@@ -32,7 +32,7 @@ class Statistics:
         iterations: Iterations that this process has ended.
         collectives: Collectives that it has issued.
         plan_number: The Plan in force; None before the first.
-        levels: By process group, the level of what this process sends for it; 7 is the most urgent.
+        levels: By flow group, the level of what this process sends for it; 7 is the most urgent.
         iteration_s: The median of the last iterations.
         iteration_before_s: The median of those before the first level was in force.
         compute_s: How long an iteration computes, as it was measured.

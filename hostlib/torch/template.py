@@ -3,26 +3,33 @@
 A flow is one connection: all that one iteration sends on it, because all packets of a connection take the same path at
 the same level. A process group becomes a flow group, whose flows are needed together. Both directions of a connection
 are flows: acknowledgements of the one travel in the other.
+
+A pipeline's process group becomes a flow group for each rank that sends to another, with times by its schedule, see
+``iteration_graph``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from hostlib.task_graph import Computation, TaskGraph, Transfer
+from hostlib.task_graph import TaskGraph
+from hostlib.torch.iteration_graph import Sending, pipelined_times, profile_of, task_graph_of
 from hostlib.torch.measurement import GroupTimes, Measurement, combined
+from hostlib.torch.pipelines import Pair, Simulation, Table, simulated
 from hostlib.torch.report import GroupReport, RankReport
 from hostlib.torch.sockets import Endpoints
-from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
+from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic
 
 ACKNOWLEDGEMENT_SHARE = 0.02
 """Bytes of acknowledgements over those of the data that they acknowledge, for a direction that sends nothing else."""
 _TCP = 6
-_SHORTEST_S = 1e-6
 
 FlowKey = tuple[str, int]
 """A flow group's name, and the position of a flow in it."""
 Nics = Mapping[IPv4Address, Nic]
+_GroupKey = tuple[tuple[int, ...], str]
+"""The ranks of a process group, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,72 +78,93 @@ def template_of(name: str, reports: Sequence[RankReport], nics: Nics) -> Templat
         reports: One for each rank, in order of ranks.
         nics: The fabric's NICs, by address.
     """
-    measurement = combined([report.measurement for report in reports])
+    simulations = _simulations(reports)
+    computed_s = combined([report.measurement for report in reports]).compute_s
+    measurement = combined(list(_with_bubbles(reports, simulations)))
     of_rank = {report.rank: nic for report in reports if report.address and (nic := nics.get(report.address))}
     hosts: dict[str, None] = dict.fromkeys(nic.host for nic in of_rank.values())
-    flow_groups: list[FlowGroup] = []
+    flows: dict[str, list[Flow]] = {}
     connections: dict[FlowKey, Connection] = {}
-    transfers: list[tuple[str, GroupTimes]] = []
+    sendings: dict[str, Sending] = {}
     of_number = {report.rank: report for report in reports}
     taken: set[Endpoints] = set()
     for members in _groups(reports):
-        label = f"{members[0].role} {members[0].name}".replace("/", "-")
-        flows: list[Flow] = []
+        group = f"{members[0].role} {members[0].name}".replace("/", "-")
+        simulation = simulations.get((members[0].ranks, members[0].name))
         for connection in _connections(members, of_number, taken):
             ends = _nics_of(connection, of_rank, nics)
             if ends is None or ends[0].host == ends[1].host:
                 continue
-            connections[label, len(flows)] = connection
-            flows.append(Flow(*ends, connection.size_bytes, five_tuple=_five_tuple(connection.endpoints)))
+            pair = None if simulation is None else _pair(connection, simulation)
+            if simulation is None or pair is None:
+                label, sending = group, Sending(measurement.groups[members[0].name])
+            else:
+                label = f"{group} {pair[0]}-{pair[1]}"
+                sending = Sending(pipelined_times(simulation.windows[pair]), simulation.last_need_s)
+            of_label = flows.setdefault(label, [])
+            connections[label, len(of_label)] = connection
+            of_label.append(Flow(*ends, connection.size_bytes, five_tuple=_five_tuple(connection.endpoints)))
+            sendings[label] = sending
             hosts |= dict.fromkeys(nic.host for nic in ends)
-        if flows:
-            flow_groups.append(FlowGroup(label, tuple(flows)))
-            transfers.append((label, measurement.groups[members[0].name]))
     unknown = frozenset({report.address for report in reports if report.address is not None} - nics.keys())
-    if not flow_groups:
+    if not flows:
         return Template(None, (), None, {}, unknown)
-    job = Job(name, tuple(hosts), len(reports), profile_of(measurement, transfers, len(reports)))
-    return Template(job, tuple(flow_groups), task_graph_of(measurement, transfers), connections, unknown)
+    profile = profile_of(measurement.compute_s, list(sendings.values()), computed_s * len(reports))
+    return Template(
+        Job(name, tuple(hosts), len(reports), profile),
+        tuple(FlowGroup(label, tuple(of_label)) for label, of_label in flows.items()),
+        task_graph_of(measurement.compute_s, sendings),
+        connections,
+        unknown,
+    )
 
 
-def profile_of(measurement: Measurement, transfers: Sequence[tuple[str, GroupTimes]], gpus: int) -> Profile:
-    """Return the profile of a job whose processes have one GPU each."""
-    compute_s = max(measurement.compute_s, _SHORTEST_S)
-    first_s = min(times.release_s for _, times in transfers)
-    return Profile(compute_s, min(max(first_s / compute_s, 0.0), 1.0), compute_s * gpus)
+def _simulations(reports: Sequence[RankReport]) -> dict[_GroupKey, Simulation]:
+    """Return the pipelines whose ranks have all seen their passes, by process group."""
+    tables: dict[_GroupKey, dict[int, Table]] = {}
+    for report in reports:
+        for group in report.groups:
+            if passes := report.measurement.passes.get(group.name):
+                tables.setdefault((group.ranks, group.name), {})[report.rank] = passes
+    simulations = {}
+    for (ranks, name), of_ranks in tables.items():
+        # Where some passes were not seen, only measured waits say when the pipeline sends.
+        if len(of_ranks) == len(ranks):
+            with suppress(ValueError):
+                simulations[ranks, name] = simulated(of_ranks)
+    return simulations
 
 
-def task_graph_of(measurement: Measurement, transfers: Sequence[tuple[str, GroupTimes]]) -> TaskGraph:
-    """Return what an iteration does: computation in a row, and transfers that it may have to wait for.
-
-    A flow group is sent from its release on; what is computed later than its slack after that waits for it.
-    """
-    end_s = max(measurement.compute_s, _SHORTEST_S)
-    releases = {name: _rounded(min(max(times.release_s, 0.0), end_s)) for name, times in transfers}
-    needs = {name: _rounded(min(releases[name] + times.slack_s, end_s)) for name, times in transfers}
-    tasks: list[Computation | Transfer] = []
-    computed: tuple[int, ...] = ()
-    sent: dict[str, int] = {}
-    before_s = 0.0
-    for time_s in sorted({*releases.values(), *needs.values(), _rounded(end_s)}):
-        if time_s > before_s:
-            tasks.append(Computation(time_s - before_s, after=computed))
-            computed, before_s = (len(tasks) - 1,), time_s
-        for name, release_s in releases.items():
-            if release_s == time_s:
-                tasks.append(Transfer(name, after=computed))
-                sent[name] = len(tasks) - 1
-        computed += tuple(sent[name] for name, need_s in needs.items() if need_s == time_s and time_s < end_s)
-    return TaskGraph(tuple(tasks))
+def _with_bubbles(reports: Sequence[RankReport], simulations: Mapping[_GroupKey, Simulation]) -> Iterator[Measurement]:
+    """Yield what ranks have measured. The time of those in a pipeline is that of its simulation, with its bubbles."""
+    timelines = {
+        rank: (timeline, simulation)
+        for simulation in simulations.values()
+        for rank, timeline in simulation.timelines.items()
+    }
+    measured = {report.rank: report.measurement for report in reports}
+    for rank, own in measured.items():
+        if rank not in timelines:
+            yield own
+            continue
+        timeline, simulation = timelines[rank]
+        groups = {}
+        for name, times in own.groups.items():
+            release_s, need_s = timeline.at(times.release_s), timeline.at(times.release_s + times.slack_s)
+            groups[name] = GroupTimes(release_s, need_s - release_s)
+        length_s = max(each.at(measured[peer].compute_s) for peer, each in simulation.timelines.items())
+        yield Measurement(own.iteration_s, length_s, groups)
 
 
-def _rounded(time_s: float) -> float:
-    return round(time_s, 6)
+def _pair(connection: Connection, simulation: Simulation) -> Pair | None:
+    """Return the ranks whose transfers a connection carries, or acknowledges; None where a pipeline has none there."""
+    pair = connection.source, connection.destination
+    return next((each for each in (pair, pair[::-1]) if each in simulation.windows), None)
 
 
 def _groups(reports: Sequence[RankReport]) -> Iterator[list[GroupReport]]:
     """Yield the reports of each process group, in order of their first rank and their name."""
-    found: dict[tuple[tuple[int, ...], str], list[GroupReport]] = {}
+    found: dict[_GroupKey, list[GroupReport]] = {}
     for report in reports:
         for group in report.groups:
             found.setdefault((group.ranks, group.name), []).append(group)

@@ -1,7 +1,6 @@
 """What an iteration's events say: how long it computes, when transfers are released, and how long they may take."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from hostlib.torch.events import Completion, Event, Issue, StepBegin, Wait
 from hostlib.torch.iterations import Iteration
-from hostlib.torch.measurement import GroupTimes, Measurement, _union, combined, measured
+from hostlib.torch.measurement import GroupTimes, Measurement, combined, measured
 
 MS = 1_000_000
 
@@ -160,16 +159,6 @@ def test_all_times_lie_within_the_computation(rows: Sequence[tuple[int, int, str
     for times in found.groups.values():
         assert times.release_s >= 0
         assert 0 <= times.slack_s <= found.compute_s + 1e-9
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted).map(tuple), max_size=8))
-def test_the_union_of_intervals_covers_what_they_cover(intervals: list[tuple[int, int]]) -> None:
-    union = _union(intervals)
-    covered = {unit for begin, end in intervals for unit in range(int(begin), int(end))}
-    assert {unit for begin, end in union for unit in range(int(begin), int(end))} == covered
-    assert sum(end - begin for begin, end in union) == len(covered)
-    for (_, end), (begin, _) in pairwise(union):
-        assert end < begin
 
 
 def test_iterations_and_processes_are_combined_by_their_medians() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from controller.registry.jobs import RegisteredJob
+from policies.transfers import Transfers
 from tests.hostlib.torch.jobs import Fabric, Ranks, fabric, ranks
+from tests.hostlib.torch.programs import pipeline
 from tests.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.slow
@@ -113,5 +115,43 @@ def test_ranks_that_disagree_are_registered_as_each_of_them_sends(tmp_path: Path
             job.stop()
             results = await job.results()
         assert [(result["errors"], result["received"]) for result in results] == [([], [1.0]), ([], [0.0])]
+
+    run(scenario)
+
+
+def test_a_pipeline_is_registered_with_each_direction_by_its_schedule(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            fabric(tmp_path) as there,
+            ranks("pipeline", tmp_path / "job", place=there.place, environment=there.environment) as job,
+        ):
+            found = await registered(there, job, "pipeline", lambda known: len(known.flow_groups) == 2)
+            size_bytes = pipeline.MICRO_BATCHES * pipeline.ROWS * pipeline.WIDTH * 4 + STOPPING_BYTES
+            forward, backward = "pipeline 0 0-1", "pipeline 0 1-0"
+            assert sent(found) == {forward: {"h0": size_bytes}, backward: {"h2": size_bytes}}
+            assert [flow.is_assigned for group in found.flow_groups for flow in group.flows] == [False, False]
+            graph, profile = found.task_graph, found.request.profile
+            assert graph is not None
+            assert profile is not None
+            groups: Any = found.flow_groups
+            transfers = Transfers.of_graph(groups, graph)
+            (released_s, returned_s), slacks_s = transfers.release_s, transfers.due_s - transfers.release_s
+            passes_s = pipeline.FORWARD_S + pipeline.BACKWARD_S
+            # The first activation is there after a pass, the first gradient after two more. Nobody waits for the second
+            # activation while the second stage goes back for the first time; every gradient is waited for.
+            assert pipeline.FORWARD_S <= released_s < returned_s
+            assert returned_s >= released_s + passes_s
+            assert 0 < slacks_s[0] < profile.compute_s
+            assert slacks_s[1] < slacks_s[0]
+            # Each stage waits for the other one while the first micro-batch goes to and fro: that is no work.
+            assert profile.compute_s >= (pipeline.MICRO_BATCHES + 1) * passes_s
+            assert profile.work >= 2 * pipeline.MICRO_BATCHES * passes_s
+            assert profile.work < 2 * profile.compute_s
+            await job.until_levels()
+            levels = [set(state["levels"]) for state in job.states() if state is not None]
+            assert levels == [{forward}, {backward}], "each rank marks what it sends"
+            job.stop()
+            results = await job.results()
+        assert [result["errors"] for result in results] == [[], []]
 
     run(scenario)

@@ -1,18 +1,19 @@
 """What a job registers, from the reports of its ranks: flow groups, connections, profile and task graph."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostlib.task_graph import Computation, TaskGraph, Transfer, check_sends
+from hostlib.task_graph import Computation, Transfer, check_sends
 from hostlib.torch.measurement import GroupTimes, Measurement
+from hostlib.torch.pipelines import Action, Pass
 from hostlib.torch.report import GroupReport, RankReport
 from hostlib.torch.sockets import Endpoints
-from hostlib.torch.template import addresses_of, profile_of, task_graph_of, template_of
-from hostlib.types import FiveTuple, Flow, Nic, Profile
+from hostlib.torch.template import addresses_of, template_of
+from hostlib.types import FiveTuple, Flow, FlowGroup, Nic, Profile
 
 TIMES = GroupTimes(release_s=0.2, slack_s=0.3)
 
@@ -240,98 +241,102 @@ def test_a_slash_in_a_group_s_name_is_replaced() -> None:
     assert template_of("job", reports, NICS).flow_groups[0].name == "data a-b"
 
 
-# ---- the task graph --------------------------------------------------------------------------------------------------
+# ---- pipelines -------------------------------------------------------------------------------------------------------
+
+# 1F1B with two stages and three micro-batches; a forward pass takes 1, a backward pass 2, and the optimizer 0.5.
+_ORDERS = ("F0 F1 B0 F2 B1 B2", "F0 B0 F1 B1 F2 B2")
+_BUSY_S, _LENGTH_S = 9.5, 12.5
 
 
-def graph(compute_s: float, *times: tuple[float, float]) -> TaskGraph:
-    named = [(f"g{at}", GroupTimes(*each)) for at, each in enumerate(times)]
-    return task_graph_of(Measurement(compute_s, compute_s, {}), named)
+def passes(stage: int, order: str) -> tuple[Action, ...]:
+    found: list[Action] = []
+    for kind, micro_batch in order.split():
+        begin_s = found[-1].end_s if found else 0.0
+        what, takes_s = (Pass.FORWARD, 1.0) if kind == "F" else (Pass.BACKWARD, 2.0)
+        found.append(Action(what, stage, int(micro_batch), begin_s, begin_s + takes_s))
+    return tuple(found)
 
 
-def length_s(found: TaskGraph, transfers_s: Mapping[str, float]) -> float:
-    """How long an iteration takes where each transfer takes so long."""
-    ends: list[float] = []
-    for task in found.tasks:
-        takes_s = task.duration_s if isinstance(task, Computation) else transfers_s[task.flow_group]
-        ends.append(max((ends[each] for each in task.after), default=0.0) + takes_s)
-    return max(ends)
+def stage(rank: int, *others: GroupReport, name: str = "0", order: str | None = None) -> RankReport:
+    """The report of a rank of a pipeline of two ranks, of which the one with the even number comes first."""
+    peer = rank ^ 1
+    ends = connection(min(rank, peer), 1000, max(rank, peer), 2000)
+    own = group(
+        name,
+        (min(rank, peer), max(rank, peer)),
+        {peer: 700 + rank},
+        [ends if rank < peer else ends.reversed],
+        "pipeline",
+    )
+    found = report(rank, own, *others)
+    table = passes(rank % 2, _ORDERS[rank % 2] if order is None else order)
+    return replace(found, measurement=replace(found.measurement, compute_s=_BUSY_S, passes={name: table}))
 
 
-def test_what_has_slack_is_sent_while_others_compute() -> None:
-    assert graph(1.0, (0.25, 0.25)).tasks == (
-        Computation(0.25),
-        Transfer("g0", after=(0,)),
-        Computation(0.25, after=(0,)),
-        Computation(0.5, after=(2, 1)),
+def test_a_pipeline_has_a_flow_group_for_each_direction_with_times_by_its_schedule() -> None:
+    found = template_of("job", [stage(0), stage(1)], NICS)
+    ends = connection(0, 1000, 1, 2000)
+    assert found.flow_groups == (
+        FlowGroup("pipeline 0 0-1", (Flow(Nic("h0"), Nic("h1"), 700, five_tuple=five_tuple(ends)),)),
+        FlowGroup("pipeline 0 1-0", (Flow(Nic("h1"), Nic("h0"), 701, five_tuple=five_tuple(ends.reversed)),)),
+    )
+    assert found.connections["pipeline 0 1-0", 0].source == 1
+    assert found.job is not None
+    assert found.job.profile == Profile(_LENGTH_S, 1 / _LENGTH_S, 2 * _BUSY_S)
+    # The second activation is there at 2 and needed at 4; no gradient can wait.
+    assert found.task_graph is not None
+    assert found.task_graph.tasks == (
+        Computation(1.0),
+        Transfer("pipeline 0 0-1", after=(0,)),
+        Computation(2.0, after=(0,)),
+        Computation(7.0, after=(2, 1)),
+        Computation(4.0),
+        Transfer("pipeline 0 1-0", after=(4,)),
+        Computation(6.0, after=(4, 5)),
+        Computation(10.0),
+        Computation(2.5, after=(7, 3, 6)),
     )
 
 
-def test_what_has_no_slack_is_waited_for_at_once() -> None:
-    assert graph(1.0, (0.25, 0.0)).tasks == (
-        Computation(0.25),
-        Transfer("g0", after=(0,)),
-        Computation(0.75, after=(0, 1)),
-    )
+def test_a_direction_that_only_acknowledges_belongs_to_the_other_one() -> None:
+    forward = [stage(rank, order="F0 F1") for rank in range(2)]
+    found = template_of("job", forward, NICS)
+    assert [(each.name, len(each.flows)) for each in found.flow_groups] == [("pipeline 0 0-1", 2)]
 
 
-def test_what_is_needed_at_the_end_is_waited_for_by_the_next_iteration_alone() -> None:
-    assert graph(1.0, (0.25, 9.0)).tasks == (
-        Computation(0.25),
-        Transfer("g0", after=(0,)),
-        Computation(0.75, after=(0,)),
-    )
+def test_a_pipeline_of_which_passes_are_lacking_is_registered_by_its_waits() -> None:
+    for order in ("", "F0 B0 F1 B1", "F2 B2 F1 B1 F0 B0"):
+        found = template_of("job", [stage(0), stage(1, order=order)], NICS)
+        assert [(each.name, len(each.flows)) for each in found.flow_groups] == [("pipeline 0", 2)]
+        assert found.task_graph is not None
+        assert [task.flow_group for task in found.task_graph.tasks if isinstance(task, Transfer)] == ["pipeline 0"]
 
 
-def test_what_is_released_at_once_waits_for_nothing() -> None:
-    assert graph(1.0, (0.0, 0.5)).tasks == (
-        Transfer("g0"),
-        Computation(0.5),
-        Computation(0.5, after=(1, 0)),
-    )
-
-
-def test_an_iteration_that_only_communicates_computes_for_a_microsecond() -> None:
-    found = graph(0.0, (0.0, 0.0))
-    assert [task.duration_s for task in found.tasks if isinstance(task, Computation)] == [1e-6]
-    assert length_s(found, {"g0": 1.0}) == pytest.approx(1.0, abs=2e-6)
-
-
-def test_serial_transfers_add_up_and_hidden_ones_do_not() -> None:
-    found = graph(1.0, (0.2, 0.0), (0.4, 0.0), (0.5, 0.4))
-    assert length_s(found, {"g0": 0.3, "g1": 0.2, "g2": 0.4}) == pytest.approx(1.5)
-    assert length_s(found, {"g0": 0.0, "g1": 0.0, "g2": 0.6}) == pytest.approx(1.2)
-
-
-_SECONDS = st.floats(0.0, 20.0)
-
-
-@given(
-    compute_s=_SECONDS,
-    times=st.lists(st.tuples(st.floats(-1.0, 20.0), _SECONDS), min_size=1, max_size=5),
-    takes_s=_SECONDS,
-)
-def test_every_task_graph_computes_as_long_as_was_measured_and_sends_all_once(
-    compute_s: float, times: list[tuple[float, float]], takes_s: float
-) -> None:
-    found = graph(compute_s, *times)
-    names = [f"g{at}" for at in range(len(times))]
-    assert sorted(task.flow_group for task in found.tasks if isinstance(task, Transfer)) == names
-    assert length_s(found, dict.fromkeys(names, 0.0)) == pytest.approx(max(compute_s, 1e-6), abs=2e-6)
-    # One transfer delays by what exceeds its slack, at most.
-    for name, (release_s, slack_s) in zip(names, times, strict=True):
-        release_s = min(max(release_s, 0.0), compute_s)
-        needed_s = min(release_s + slack_s, compute_s)
-        expected_s = compute_s + max(0.0, release_s + takes_s - needed_s)
-        assert length_s(found, dict.fromkeys(names, 0.0) | {name: takes_s}) == pytest.approx(expected_s, abs=1e-5)
-
-
-@given(compute_s=st.floats(0.0, 1e6), times=st.lists(st.tuples(_SECONDS, _SECONDS), min_size=1, max_size=3))
-def test_every_profile_is_one_that_the_controller_takes(compute_s: float, times: list[tuple[float, float]]) -> None:
-    profile = profile_of(
-        Measurement(compute_s, compute_s, {}), [(f"g{at}", GroupTimes(*each)) for at, each in enumerate(times)], gpus=4
-    )
-    assert profile.work == 4 * profile.compute_s
-    assert profile.compute_s == max(compute_s, 1e-6)
+def test_what_replicas_reduce_after_their_pipelines_comes_after_the_bubbles() -> None:
+    reports = []
+    for rank in range(4):
+        ranks = (rank % 2, rank % 2 + 2)
+        peer = ranks[1] if rank < 2 else ranks[0]
+        # Reduced from the end of the last backward pass on, and needed when that ends: all of it is waited for.
+        data = replace(group(f"d{rank % 2}", ranks, {peer: 90}), times=GroupTimes(9.0, 0.0))
+        reports.append(stage(rank, data, name=f"p{rank // 2}"))
+    found = template_of("job", reports, NICS)
+    assert [each.name for each in found.flow_groups] == [
+        *("pipeline p0 0-1", "pipeline p0 1-0"),
+        *("data d0", "data d1"),
+        *("pipeline p1 2-3", "pipeline p1 3-2"),
+    ]
+    assert found.task_graph is not None
+    ends_s: list[float] = []
+    releases_s: dict[str, float] = {}
+    for task in found.task_graph.tasks:
+        begin_s = max((ends_s[each] for each in task.after), default=0.0)
+        if isinstance(task, Transfer):
+            releases_s[task.flow_group] = begin_s
+        ends_s.append(begin_s + (task.duration_s if isinstance(task, Computation) else 0.0))
+    # Without bubbles, all would be reduced at 9. The first stage ends its passes at 12, the second one at 10.
+    assert (releases_s["data d0"], releases_s["data d1"]) == (12.0, 10.0)
+    assert max(ends_s) == _LENGTH_S
 
 
 @given(
