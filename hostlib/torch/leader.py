@@ -3,8 +3,9 @@
 import atexit
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from ipaddress import IPv4Address
 
 from hostlib.blocking import BlockingClient
 from hostlib.errors import RefusedError
@@ -65,10 +66,7 @@ class Leader:
         nics = {address: nic for address, nic in zip(addresses_of(reports), found, strict=True) if nic is not None}
         template = template_of(self._settings.job, reports, nics)
         if template.job is None:
-            unknown = ", ".join(map(str, sorted(template.unknown)))
-            self._on_note(
-                f"the controller knows no NIC with address {unknown}" if unknown else "nothing crosses the network"
-            )
+            self._on_note(why_plain(template.unknown))
             return True
         if self.template is not None and self.template.job is not None:
             if is_alike(self.template.flow_groups, template.flow_groups):
@@ -151,3 +149,12 @@ def _ends(found: Endpoints | None) -> Ends | None:
     if found is None:
         return None
     return str(found.address), found.port, str(found.peer_address), found.peer_port
+
+
+def why_plain(unknown: Collection[IPv4Address]) -> str:
+    """Return why a job without flow groups runs as it would without us, by its addresses that no NIC has."""
+    if not unknown:
+        return "nothing crosses the network, so the job runs plain"
+    addresses = ", ".join(map(str, sorted(unknown)))
+    hint = "; the loopback interface is in no fabric" if all(address.is_loopback for address in unknown) else ""
+    return f"the controller knows no NIC with address {addresses}, so the job runs plain{hint}"

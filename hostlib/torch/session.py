@@ -7,6 +7,7 @@ Whatever goes wrong in them ends in a note, and the job runs as it would without
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -224,6 +225,7 @@ class Session:
             leader.close()
 
     def _register(self, leader: Leader, reports: Sequence[RankReport]) -> None:
+        self._state = State.REGISTERING
         while not self._is_leaving and not leader.register(reports):
             self._is_over.wait(_RETRY_S)
         self._leader = leader
@@ -241,7 +243,16 @@ class Session:
             exchange.tell({"plan": plan_number, "rows": rows})
         except ExchangeError:
             return  # the job is ending
+        is_first = self._levels.plan_number is None
         self._levels.apply(plan_number, [row for row in rows if row[0] == self._rank], self._observation.iteration_s)
+        if is_first:
+            levels = ", ".join(f"{group} at level {level}" for group, level in self._levels.of_groups.items())
+            print(
+                f"job {self.settings.job} is registered with {', '.join(self.settings.controllers)}: "
+                f"{levels or 'the first rank sends nothing'}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _follow(self, exchange: Exchange) -> None:
         while not self._is_leaving:
@@ -274,7 +285,8 @@ class Session:
         self._levels.counters()  # for the last time that its connections are there
 
     def _remark(self, note: str) -> None:
-        self._say(self._state, note)
+        if not self._is_leaving:
+            self._say(self._state, note)
 
     def _say(self, state: State, note: str) -> None:
         """Say something once."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from hostlib import checks
+from hostlib.addresses import check_address
 from hostlib.credentials import Credentials
 
 _SCHEDULERS = (
@@ -52,11 +53,11 @@ class Settings:
         default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner.
 
         Raises:
-            ValueError: A name or a credential cannot be used.
+            ValueError: An address, a name or a credential cannot be used.
         """
         given = controller or environment.get("TRAINYARD_CONTROLLER", "")
         return cls(
-            controllers=tuple(part.strip() for part in given.split(",") if part.strip()),
+            controllers=tuple(check_address(part.strip()) for part in given.split(",") if part.strip()),
             job=checks.name("job", job or environment.get("TRAINYARD_JOB") or default_job(environment)),
             credentials=credentials or Credentials.from_environment(),
             owner_token=environment.get("TRAINYARD_OWNER_TOKEN") or None,

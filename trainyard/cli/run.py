@@ -1,6 +1,7 @@
 """``trainyard run`` and ``trainyard demo``: scenarios under one policy after the other, as tables and pages."""
 
 import json
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -52,6 +53,10 @@ RealTimeOption = Annotated[
     bool,
     typer.Option("--real-time", help="With --on namespaces or mininet: real-time priority for what passes frames."),
 ]
+ShowOutputOption = Annotated[
+    bool,
+    typer.Option("--show-output", help="With --on namespaces or mininet: print what the programs of jobs print."),
+]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
 FailuresOption = Annotated[
     bool, typer.Option("--failures", help="Run a mix on a fabric in which a cable fails, then a switch.")
@@ -81,11 +86,15 @@ def run(
     perfetto: PerfettoOption = None,
     seed: SeedOption = None,
     real_time: RealTimeOption = False,
+    show_output: ShowOutputOption = False,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run a scenario under each policy and compare GPU utilisation and iteration times."""
-    if real_time and not on.has_real_hosts:
-        refuse(f"--real-time: expected --on namespaces or mininet, got --on {on.value}")
+    for option, is_given in (("--real-time", real_time), ("--show-output", show_output)):
+        if is_given and not on.has_real_hosts:
+            refuse(f"{option}: expected --on namespaces or mininet, got --on {on.value}")
+    if show_output:
+        _show_output()
     accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
     if (problem := unsupported_on(accepted, on, enforcement)) is not None:
         refuse(f"{scenario}: {problem}")
@@ -106,6 +115,15 @@ def run(
     finally:
         if not as_json:
             _print_results(results)
+
+
+def _show_output() -> None:
+    """Have what the programs of jobs print on standard error."""
+    from experiments.scenarios.real_hosts.programs import OUTPUT
+
+    OUTPUT.addHandler(logging.StreamHandler())
+    OUTPUT.setLevel(logging.INFO)
+    OUTPUT.propagate = False
 
 
 def demo(

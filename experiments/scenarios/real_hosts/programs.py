@@ -16,13 +16,15 @@ from topologies.printable import printable
 from workloads.jobs import TrainingJob
 from workloads.workload import CommandWorkload
 
-_LOG = logging.getLogger(__name__)
-
+OUTPUT = logging.getLogger("trainyard.output")
+"""Takes every line that the programs of jobs print."""
 REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
 """What rank 0 prints at the end of each iteration."""
 MASTER_PORT = 29500
 """Of the first job; each has one of its own."""
 _LAST_LINES = 5
+_ERROR = re.compile(r"(?:\[rank\d+\]: )?(?!\S*ChildFailedError)[\w.]*(?:Error|Exception)\b")
+"""How a line begins that says why a program of Python has failed; torchrun has an error of its own for that."""
 _ENDS_WITHIN_S = 10.0
 _LONGEST_LINE_BYTES = 1 << 16
 
@@ -129,16 +131,19 @@ class CommandPrograms:
         """Read what a program says until it has ended; return how it has failed, None where it has not."""
         assert process.stdout is not None
         last: list[str] = []
+        error: list[str] = []
         async for line in lines(process.stdout):
             said = printable(line.decode(errors="replace").rstrip())
             last = [*last, said][-_LAST_LINES:]
-            _LOG.info("%s at %s: %s", job.name, job.hosts[rank], said)
+            error = [said] if _ERROR.match(said) else error
+            OUTPUT.info("%s at %s: %s", job.name, job.hosts[rank], said)
             if rank == 0 and (report := REPORT.search(line)):
                 self._happened(IterationEnd(job.name, float(report[1])))
         status = await process.wait()
         if status == 0:
             return None
-        return f"the program at {job.hosts[rank]} has ended with status {status}: {' | '.join(last)}"
+        said = " | ".join([*(line for line in error if line not in last), *last])
+        return f"the program at {job.hosts[rank]} has ended with status {status}: {said}"
 
 
 async def _end(processes: Sequence[asyncio.subprocess.Process]) -> None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from experiments.scenarios.real_hosts.laboratory import Laboratory
-from experiments.scenarios.real_hosts.programs import MASTER_PORT, REPORT, lines
+from experiments.scenarios.real_hosts.programs import MASTER_PORT, OUTPUT, REPORT, lines
 from experiments.scenarios.real_hosts.rank_processes import RankProcess, RankProcesses
 from experiments.scenarios.real_hosts.ranks import RanksError
 from experiments.scenarios.real_hosts.training_plan import TrainingPlan
@@ -184,7 +184,7 @@ class TorchPrograms:
         last: deque[str] = deque(maxlen=_LAST_LINES)
         async for line in lines(process.says):
             said = printable(line.decode(errors="replace").rstrip())
-            _LOG.info("%s at %s: %s", name, self._jobs[name].hosts[rank], said)
+            OUTPUT.info("%s at %s: %s", name, self._jobs[name].hosts[rank], said)
             if rank != 0 or not self._take(name, line):
                 last.append(said)
         status = await process.process.wait()

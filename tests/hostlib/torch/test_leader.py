@@ -2,7 +2,9 @@
 
 from ipaddress import IPv4Address
 
-from hostlib.torch.leader import rows_of
+import pytest
+
+from hostlib.torch.leader import rows_of, why_plain
 from hostlib.torch.levels import Levels
 from hostlib.torch.sockets import Endpoints
 from hostlib.torch.template import Connection, Template
@@ -31,6 +33,18 @@ def test_each_sender_is_told_its_connection_and_level() -> None:
 
 def test_a_flow_that_was_registered_otherwise_is_passed_over() -> None:
     assert len(rows_of(_template(Connection(0, 1, 8, _ENDS)), _directives(5, 6))) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "note"),
+    [
+        ("10.9.9.9", "the controller knows no NIC with address 10.9.9.9, so the job runs plain"),
+        ("127.0.0.1", "address 127.0.0.1, so the job runs plain; the loopback interface is in no fabric"),
+    ],
+)
+def test_why_a_job_runs_plain_is_said(address: str, note: str) -> None:
+    assert why_plain({IPv4Address(address)}).endswith(note)
+    assert why_plain(frozenset()) == "nothing crosses the network, so the job runs plain"
 
 
 def test_a_transport_without_connections_has_a_level_that_its_communicators_ask_for() -> None:

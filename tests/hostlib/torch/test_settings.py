@@ -33,6 +33,11 @@ def test_the_environment_has_what_the_arguments_lack(monkeypatch: pytest.MonkeyP
     assert found == Settings(("controller:4790",), "llama", Credentials(token="theirs"), "secret", 5)
 
 
+def test_an_address_that_is_none_is_named() -> None:
+    with pytest.raises(ValueError, match=r"address: expected HOST:PORT .* got 'controller'"):
+        Settings.found("localhost:1, controller", environment={})
+
+
 def test_without_either_no_controller_is_named_and_the_job_is_the_script_s() -> None:
     assert Settings.found(environment={}) == Settings((), "train", Credentials())
     assert Settings.found(environment=dict.fromkeys(_EVERYTHING, "")) == Settings((), "train", Credentials())

@@ -49,6 +49,14 @@ def test_names_in_braces_are_filled_in_and_other_braces_stay() -> None:
     assert "ended with status 1" in event.failure
 
 
+def test_a_failure_has_the_error_that_a_launcher_hides_behind_its_own() -> None:
+    said = ["[rank0]: ValueError: no data", *(f"line {number}" for number in range(20)), "torch.ChildFailedError: 1"]
+    (event,) = _events(_command("import sys; print(sys.argv[1]); sys.exit(3)", "\n".join(said)))
+    assert isinstance(event, JobEnd)
+    assert event.failure is not None
+    assert "status 3: [rank0]: ValueError: no data | line 16" in event.failure
+
+
 def test_programs_find_their_place_in_the_environment() -> None:
     names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TRAINYARD_JOB", "TRAINYARD_CONTROLLER")
     code = f"import os, sys; sys.exit(' '.join(os.environ[name] for name in {names!r}))"
