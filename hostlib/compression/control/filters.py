@@ -1,12 +1,11 @@
-"""Windowed maximum and minimum, and the median of three: what lasts in a series of noisy samples.
+"""Windowed maximum and minimum: what lasts in a series of noisy samples.
 
-The windowed filters are those of BBR's BtlBw and RTprop (Cardwell et al., "BBR: Congestion-Based Congestion Control",
-ACM Queue 14(5), 2016). They are values: ``update`` returns another one.
+They are the filters of BBR's BtlBw and RTprop (Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM
+Queue 14(5), 2016), as values: ``update`` returns another one.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median_low
 from typing import Self
 
 
@@ -50,31 +49,3 @@ class WindowedMinimum(_Window):
     def update(self, at: float, value: float) -> "WindowedMinimum":
         """Return the filter with one more sample; ``at`` never falls from call to call."""
         return self._keeping(at, value, [sample for sample in self.samples if sample[1] < value])
-
-
-QUICK_FALL = 0.8
-"""A newest sample below this share of the median is believed at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class SteadyRate:
-    """A rate that falls with the newest sample and rises with the median of the last three.
-
-    A maximum, as BBR takes it, overestimates a noisy rate, and a transmission that is planned with it ends late. Here
-    one sample that is too high changes nothing. One that is too low counts until the next: to send less for one step
-    costs little, to send too much holds up the job.
-    """
-
-    samples: tuple[float, ...] = ()
-
-    @property
-    def value(self) -> float | None:
-        """The rate; None before the first sample."""
-        if not self.samples:
-            return None
-        middle = median_low(self.samples)
-        return self.samples[-1] if self.samples[-1] < QUICK_FALL * middle else middle
-
-    def update(self, value: float) -> "SteadyRate":
-        """Return the filter with one more sample."""
-        return SteadyRate((*self.samples, value)[-3:])

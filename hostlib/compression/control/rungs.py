@@ -36,16 +36,17 @@ class Rung:
         choice: What each bucket is sent as.
         error: Share of the energy that it does not deliver.
         costs: What it costs, per bucket.
+        link_bytes: Of all buckets.
+        hops: Likewise.
+        codec_s: Encoding and decoding, likewise.
     """
 
     choice: Choice
     error: float
     costs: tuple[Cost, ...]
-
-    @property
-    def link_bytes(self) -> float:
-        """Of all buckets."""
-        return sum(cost.link_bytes for cost in self.costs)
+    link_bytes: float
+    hops: int
+    codec_s: float
 
 
 def lost_energy(choice: Choice, world_size: int) -> float:
@@ -71,11 +72,20 @@ def rungs(buckets: Sequence[Bucket], measured: MeasuredCosts, lowest_ratio: floa
         choices.extend(_sparse(ratio))
         ratio *= RATIO_STEP
     choices.extend(_sparse(lowest_ratio))
-    found = [
-        Rung(choice, lost_energy(choice, world_size), tuple(cost(choice, bucket, measured) for bucket in buckets))
-        for choice in choices
-    ]
-    return (found[0], *sorted(found[1:], key=lambda rung: rung.error))
+    first, *others = (_rung(choice, buckets, measured) for choice in choices)
+    return (first, *sorted(others, key=lambda rung: rung.error))
+
+
+def _rung(choice: Choice, buckets: Sequence[Bucket], measured: MeasuredCosts) -> Rung:
+    costs = tuple(cost(choice, bucket, measured) for bucket in buckets)
+    return Rung(
+        choice,
+        lost_energy(choice, buckets[0].world_size),
+        costs,
+        link_bytes=sum(one.link_bytes for one in costs),
+        hops=sum(one.hops for one in costs),
+        codec_s=sum(one.encode_s + one.decode_s for one in costs),
+    )
 
 
 def _sparse(ratio: float) -> list[Choice]:

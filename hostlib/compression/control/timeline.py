@@ -38,21 +38,24 @@ class Forecast:
 
     Attributes:
         finish_s: When the last sum is there and the backward pass is over.
-        idle_s: How long the link waits for gradients after the first transmission began.
+        chain_start: The bucket from which on the link never waits for gradients: none before it delays the finish.
     """
 
     finish_s: float
-    idle_s: float
+    chain_start: int
 
 
 def forecast(timing: Timing, services: Sequence[Service]) -> Forecast:
     """Return when a step's gradients are summed if its buckets take these times."""
-    encoded_s = link_free_s = decoded_s = idle_s = 0.0
+    encoded_s = link_free_s = decoded_s = 0.0
+    chain_start = 0
     for position, (ready_s, service) in enumerate(zip(timing.ready_s, services, strict=True)):
         encoded_s += service.encode_s
         issued_s = ready_s + encoded_s
-        if position:
-            idle_s += max(0.0, issued_s - link_free_s)
-        link_free_s = max(issued_s, link_free_s) + service.network_s
-        decoded_s = max(link_free_s, decoded_s) + service.decode_s
-    return Forecast(max(decoded_s, timing.backward_s + encoded_s), idle_s)
+        if issued_s >= link_free_s:
+            chain_start, link_free_s = position, issued_s
+        link_free_s += service.network_s
+        if link_free_s > decoded_s:
+            decoded_s = link_free_s
+        decoded_s += service.decode_s
+    return Forecast(max(decoded_s, timing.backward_s + encoded_s), chain_start)
