@@ -15,17 +15,9 @@ from hostlib.compression.agreement import Agreed
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, transmission_cost
 from hostlib.compression.control.explanation import Explanation, Outcome, RateSource
-from hostlib.compression.control.network import Network, sensed
+from hostlib.compression.control.network import PROBING_GAIN, Network, sensed
 from hostlib.compression.control.rungs import Rung, rungs
 from hostlib.compression.control.timeline import Forecast, Service, Timing, forecast
-
-PROBING_GAIN = 1.25
-"""As BBR's (Cardwell et al., ACM Queue 14(5), 2016); also how far above its own estimate a controller's rate counts."""
-
-PROBING_INTERVAL = 8
-
-MOSTLY_LATENCY = 0.4
-"""From this share of hops on, transmissions are too small to tell the rate, and probing finds whether more is there."""
 
 FEWER_LEVELS = (1, 2, 4, 8)
 """How many levels lower the buckets are tried that are short of time."""
@@ -232,7 +224,23 @@ class _Plan:
             for position in short:
                 highest[position] = min(len(self.ladder) - 1, filled[position] + fewer)
             tried.append(self._raised(deadline_s, level, highest, elements)[0])
-        return min(tried, key=lambda levels: self._error(levels, elements))
+        return min(
+            (self._dense_where_it_fits(levels, deadline_s, elements) for levels in tried),
+            key=lambda levels: self._error(levels, elements),
+        )
+
+    def _dense_where_it_fits(self, levels: list[int], deadline_s: float, elements: Sequence[int]) -> list[int]:
+        """Return the levels with those buckets dense, the largest first, that can be: dense is quicker to encode."""
+        dense = [level for level, rung in enumerate(self.ladder) if rung.choice.ratio >= 1]
+        for position in sorted(range(len(levels)), key=lambda position: -elements[position]):
+            for level in dense:
+                if level >= levels[position]:
+                    break
+                risen = [*levels[:position], level, *levels[position + 1 :]]
+                if self.forecast(risen).finish_s <= deadline_s:
+                    levels = risen
+                    break
+        return levels
 
     def _error(self, levels: Sequence[int], elements: Sequence[int]) -> float:
         return sum(self.ladder[level].error * count for level, count in zip(levels, elements, strict=True))
@@ -291,7 +299,7 @@ def _at(levels: Sequence[int], positions: Sequence[int], level: int, highest: Se
 
 
 def _rate(state: BudgetState, agreed: Agreed) -> tuple[float | None, RateSource]:
-    """Return the rate in bytes per second. A controller's counts as far as the network does not contradict it."""
+    """Return the rate in bytes per second. A controller's counts unless it is well above what was measured."""
     own = state.network.rate.value
     if agreed.rate_bps is not None:
         directed = agreed.rate_bps / 8
@@ -299,9 +307,7 @@ def _rate(state: BudgetState, agreed: Agreed) -> tuple[float | None, RateSource]
             return directed, RateSource.CONTROLLER
     if own is None:
         return None, RateSource.NOTHING
-    if state.network.latency_share >= MOSTLY_LATENCY and state.decisions % PROBING_INTERVAL == 0:
-        return PROBING_GAIN * own, RateSource.PROBING
-    return own, RateSource.MEASURED
+    return own, RateSource.PROBING if state.network.probing else RateSource.MEASURED
 
 
 def _without_encoding(agreed: Agreed, costs: Sequence[Cost]) -> Timing:
