@@ -52,8 +52,8 @@ class Filling:
     def filled(self, deadline_s: float, elements: Sequence[int]) -> list[int]:
         """Return the levels that fill the time until a deadline which the buckets can meet if they are alike.
 
-        The buckets that are ready last are often short of time, of which the encoding of the others takes its part. They
-        get all of it at first. Then it is tried what the others gain if these get less, and the least error counts.
+        The buckets that are ready last are often short of time, and the encoding of the others takes of it. They get
+        all of it at first. Then it is tried what the others gain if these get less, and the least error counts.
 
         Args:
             deadline_s: When all sums must be there.
