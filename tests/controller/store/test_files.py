@@ -13,6 +13,7 @@ from controller.errors import StoreError
 from controller.leadership.lease import VACANT, LeaseRecord
 from controller.registry.errors import CommitError
 from controller.registry.requests import JobRequest
+from controller.store import files
 from controller.store.database import Database
 from controller.store.leader_lease import DatabaseLease
 from controller.store.migration import Access
@@ -21,6 +22,7 @@ from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.job import Profile
 from tests.controller.store.registering import FABRIC, LEASE_S, restored
+from tests.patience import PATIENCE_S
 
 _JOB = JobRequest("gpt", ("h0", "h2"), 2, Profile(1.0, 0.5, 1.0))
 
@@ -91,15 +93,14 @@ def test_an_empty_file_is_refused(path: Path, access: Access) -> None:
     assert path.stat().st_size == 0
 
 
-def test_a_file_that_another_controller_is_just_filling_is_waited_for(path: Path) -> None:
+def test_a_file_that_another_controller_is_just_filling_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_CREATED_WITHIN_S", PATIENCE_S)
     path.touch()
-
-    def fill() -> None:
-        other = path.with_name("other.db")
-        Database.open(str(other)).close()
-        path.write_bytes(other.read_bytes())
-
-    filling = threading.Timer(0.1, fill)
+    other = path.with_name("other.db")
+    Database.open(str(other)).close()
+    filling = threading.Timer(0.1, lambda: path.write_bytes(other.read_bytes()))
     filling.start()
     Database.open(str(path)).close()
     filling.join()

@@ -1,0 +1,211 @@
+"""The controller that sends as much as the step has time for: the least error that delays nothing.
+
+All sums should be there when the backward pass ends, or by the controller's slack later; gradients may prolong the step
+by ``tolerated_loss`` of it besides. Everything is dense where that fits. Otherwise it is what loses the least and fits:
+``filling``. Where nothing fits, as where encoding alone takes longer, the step may be half the tolerated loss longer
+than the fastest.
+
+``decide`` is a pure function of numbers that all ranks have, so all ranks decide alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median_low
+
+from hostlib.compression.agreement import Agreed
+from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, transmission_cost
+from hostlib.compression.control.explanation import Explanation, Outcome, RateSource
+from hostlib.compression.control.filling import Filling
+from hostlib.compression.control.network import PROBING_GAIN, Network, sensed
+from hostlib.compression.control.rungs import rungs
+from hostlib.compression.control.timeline import Timing
+
+MOST_GATHERING_RANKS = 4
+"""Up to here the first steps' sparse payloads travel by all-gather, which moves less than a reduce-scatter there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """What a user may choose.
+
+    Attributes:
+        tolerated_loss: Share of a step by which gradients may prolong it.
+        lowest_ratio: No bucket is sent at less.
+        start_ratio: Of the first steps, when the network is not known; NetSenseML starts there.
+
+    Raises:
+        ValueError: One is out of range.
+    """
+
+    tolerated_loss: float = 0.02
+    lowest_ratio: float = 0.001
+    start_ratio: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerated_loss <= 1:
+            raise ValueError(f"tolerated_loss: expected 0 to 1, got {self.tolerated_loss}")
+        if not 0 < self.lowest_ratio <= self.start_ratio <= 1:
+            raise ValueError(
+                f"expected 0 < lowest_ratio <= start_ratio <= 1, got {self.lowest_ratio} and {self.start_ratio}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """What the controller remembers.
+
+    Attributes:
+        choices: The last decision, per bucket.
+        time_s: The sum of step times, the only clock.
+        decisions: How many there were.
+        ignored: Calls that had nothing to decide from.
+        network: Rate and latency.
+        timings: Of the last three steps; medians of them count, so one clock that jumps changes nothing.
+    """
+
+    choices: tuple[Choice, ...]
+    time_s: float = 0
+    decisions: int = 0
+    ignored: int = 0
+    network: Network = field(default_factory=Network)
+    timings: tuple[Timing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What ``decide`` returns: the next state, what each bucket is sent as, and why."""
+
+    state: BudgetState
+    choices: tuple[Choice, ...]
+    explanation: Explanation
+
+
+class Budget:
+    """Decides for the buckets of one job. It holds constants alone; what changes is in ``BudgetState``.
+
+    Other buckets, as DDP makes after the first step, need another ``Budget``; the network that the old state knows goes
+    into the new one's: ``replace(new.start().state, network=old.network)``.
+
+    Args:
+        buckets: In the order in which a step issues them; all of one world size and precision.
+        measured: What codecs take.
+        settings: None: the defaults.
+    """
+
+    def __init__(
+        self, buckets: Sequence[Bucket], measured: MeasuredCosts, settings: BudgetSettings | None = None
+    ) -> None:
+        self.buckets = tuple(buckets)
+        self.measured = measured
+        self.settings = settings or BudgetSettings()
+        self.rungs = rungs(self.buckets, measured, self.settings.lowest_ratio) if buckets else ()
+        self.elements = sum(bucket.elements for bucket in self.buckets)
+
+    def start(self) -> Decision:
+        """Return the state before the first step, and what that step's buckets are sent as."""
+        ratio = self.settings.start_ratio
+        choices = tuple(
+            bucket.dense_choice
+            if bucket.world_size == 1 or ratio == 1
+            else Choice(
+                ratio,
+                Precision.FP16,
+                Collective.ALL_GATHER if bucket.world_size <= MOST_GATHERING_RANKS else Collective.REDUCE_SCATTER,
+            )
+            for bucket in self.buckets
+        )
+        return Decision(BudgetState(choices), choices, Explanation(Outcome.START, ratio=self._ratio(choices)))
+
+    def decide(self, state: BudgetState, sent: Sequence[Choice], agreed: Agreed | None) -> Decision:
+        """Decide what the next step's buckets are sent as.
+
+        Args:
+            state: The last decision's.
+            sent: What the buckets of the measured step were sent as. That is not always the last decision: proposals
+                arrive while the next step is under way.
+            agreed: What was measured of it; None, or numbers of other buckets, change nothing and are counted.
+        """
+        if agreed is None or not len(agreed.ready_s) == len(sent) == len(self.buckets) or not self.buckets:
+            state = replace(state, ignored=state.ignored + 1)
+            return Decision(state, state.choices, Explanation(Outcome.UNCHANGED, ratio=self._ratio(state.choices)))
+        costs = [
+            transmission_cost(choice, bucket, self.measured) for choice, bucket in zip(sent, self.buckets, strict=True)
+        ]
+        time_s = state.time_s + agreed.step_s
+        state = replace(
+            state,
+            time_s=time_s,
+            decisions=state.decisions + 1,
+            network=sensed(state.network, time_s, agreed, costs, self.measured.hop_s),
+            timings=(*state.timings, _without_encoding(agreed, costs))[-3:],
+        )
+        return self._decided(state, agreed)
+
+    def _decided(self, state: BudgetState, agreed: Agreed) -> Decision:
+        rate, source = _rate(state, agreed)
+        if rate is None and any(bucket.world_size > 1 and bucket.elements for bucket in self.buckets):
+            return Decision(state, state.choices, Explanation(Outcome.START, ratio=self._ratio(state.choices)))
+        rate = rate or 1.0  # nothing is sent
+        timing = _median(state.timings)
+        slack_s = min(agreed.slack_s or 0.0, timing.compute_s)  # a transmission hides behind one step at most
+        filling = Filling(self.rungs, timing, rate, state.network.hop_s)
+        tolerated_s = self.settings.tolerated_loss * timing.compute_s
+        deadline_s = timing.backward_s + slack_s + tolerated_s
+        dense = [0] * len(self.buckets)
+        outcome, levels = Outcome.DENSE, dense
+        if filling.forecast(dense).finish_s > deadline_s:
+            fastest_s = filling.fastest_s()
+            outcome = Outcome.COMPRESSED if fastest_s <= deadline_s else Outcome.NOTHING_FITS
+            deadline_s = max(deadline_s, fastest_s + tolerated_s / 2)
+            levels = filling.filled(deadline_s, [bucket.elements for bucket in self.buckets])
+        choices = tuple(filling.ladder[level].choice for level in levels)
+        first_s = min(timing.ready_s)
+        explanation = Explanation(
+            outcome,
+            source,
+            rate_bps=8 * rate,
+            hop_s=state.network.hop_s,
+            slack_s=slack_s,
+            deadline_s=deadline_s,
+            finish_s=filling.forecast(levels).finish_s,
+            dense_bytes=self.rungs[0].link_bytes,
+            fitting_bytes=rate * max(0.0, deadline_s - first_s),
+            sent_bytes=sum(filling.ladder[level].costs[position].link_bytes for position, level in enumerate(levels)),
+            ratio=self._ratio(choices),
+        )
+        return Decision(replace(state, choices=choices), choices, explanation)
+
+    def _ratio(self, choices: Sequence[Choice]) -> float:
+        if not self.elements:
+            return 1.0
+        return sum(c.ratio * bucket.elements for c, bucket in zip(choices, self.buckets, strict=True)) / self.elements
+
+
+def _rate(state: BudgetState, agreed: Agreed) -> tuple[float | None, RateSource]:
+    """Return the rate in bytes per second. A controller's counts unless it is well above what was measured."""
+    own = state.network.rate.value
+    if agreed.rate_bps is not None:
+        directed = agreed.rate_bps / 8
+        if own is None or directed <= PROBING_GAIN * own:
+            return directed, RateSource.CONTROLLER
+    if own is None:
+        return None, RateSource.NOTHING
+    return own, RateSource.PROBING if state.network.probing else RateSource.MEASURED
+
+
+def _without_encoding(agreed: Agreed, costs: Sequence[Cost]) -> Timing:
+    encoded_s, ready_s = 0.0, []
+    for measured_s, cost in zip(agreed.ready_s, costs, strict=True):
+        ready_s.append(max(0.0, measured_s - encoded_s))
+        encoded_s += cost.encode_s
+    backward_s = max(0.0, agreed.backward_s - encoded_s)
+    return Timing(tuple(ready_s), backward_s, max(backward_s, agreed.compute_s - encoded_s))
+
+
+def _median(timings: Sequence[Timing]) -> Timing:
+    return Timing(
+        tuple(map(median_low, zip(*(timing.ready_s for timing in timings), strict=True))),
+        median_low(timing.backward_s for timing in timings),
+        median_low(timing.compute_s for timing in timings),
+    )
