@@ -150,12 +150,13 @@ class RealSession:
         """Start the controller again where it ends by itself."""
         while True:
             status = await self._process.wait()
-            if self._is_wanted.is_set():
-                _LOG.warning("the controller has ended (status %s): it is started again", status)
+            was_wanted = self._is_wanted.is_set()
             await self._is_wanted.wait()
             try:
                 await self._process.restart()
                 self._restarts += 1
+                if was_wanted:
+                    _LOG.warning("the controller has ended (status %s), and was started again", status)
             except (ControllerProcessError, TimeoutError) as error:  # it may have been ended while it started
                 _LOG.warning("%s", error)
                 await asyncio.sleep(_RESTARTS_AFTER_S)
