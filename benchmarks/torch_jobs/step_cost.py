@@ -21,7 +21,8 @@ from experiments.scenarios.controller_process import ControllerProcess
 from topologies.specification import StarSpecification
 
 _RANKS = 2
-_PAIRS, _STEPS, _WARM_UP_STEPS = 20, 8, 10
+_PAIRS, _STEPS, _WARM_UP_STEPS = 200, 1, 10
+"""Short blocks: what slows the machine down for a while slows both jobs."""
 
 Figures = dict[str, object]
 
