@@ -6,12 +6,16 @@ say so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 
 from hostlib.torch.algorithms import Collective, sent_bytes
+
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+"""PyTorch has renamed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Ranks:
         """Cut so many elements into one range for each rank, which owns it; the first ones may be one longer."""
         each, longer = divmod(size, self.size)
         starts = [rank * each + min(rank, longer) for rank in range(self.size + 1)]
-        return tuple(range(begin, end) for begin, end in zip(starts, starts[1:], strict=False))
+        return tuple(range(begin, end) for begin, end in pairwise(starts))
 
 
 class Operation(Protocol):
@@ -60,6 +64,25 @@ class AllReduce:
     def sent_bytes(self, ranks: Ranks) -> int:
         """See ``Operation``."""
         return _sent_bytes(Collective("allreduce_", self.tensor.nbytes), ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceScatter:
+    """Sums a tensor of as many equal parts as there are ranks, or takes its mean; each rank gets one part."""
+
+    tensor: torch.Tensor
+    output: torch.Tensor
+    op: Any
+
+    def run(self, ranks: Ranks) -> torch.Tensor:
+        """See ``Operation``."""
+        _reduce_scatter(self.output, self.tensor, op=self.op, group=ranks.group)
+        synchronize(self.tensor)
+        return self.output
+
+    def sent_bytes(self, ranks: Ranks) -> int:
+        """See ``Operation``."""
+        return _sent_bytes(Collective("_reduce_scatter_base_", self.tensor.nbytes), ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +148,6 @@ def _sent_bytes(collective: Collective, ranks: Ranks) -> int:
 
 
 def synchronize(tensor: torch.Tensor) -> None:
-    """Wait until the device has done what this thread has queued: a collective of NCCL is only queued when it returns."""
+    """Wait until the device has done what this thread has queued; NCCL only queues a collective."""
     if tensor.is_cuda:
         torch.cuda.current_stream(tensor.device).synchronize()

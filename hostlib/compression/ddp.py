@@ -50,8 +50,9 @@ class DdpHook:
         sections = tuple(Section(self._names[id(parameter)], parameter.numel()) for parameter in parameters)
         precision = None if buffer.is_sparse else PRECISIONS.get(buffer.dtype)
         compressible = Bucket(buffer.numel() if precision else 0, self._ranks.size, precision or Precision.FP32)
-        sent = self._steps.next_bucket(Gradient(buffer, sections, parameters), compressible)
-        return self._lanes.carry(self._reducer.transmission(sent.gradient, sent.choice), sent.carried, beside)
+        gradient = Gradient(buffer, sections, parameters, self._steps.seed(self._ranks))
+        sent = self._steps.next_bucket(gradient, compressible)
+        return self._lanes.carry(self._reducer.transmission(gradient, sent.choice), sent.carried, beside)
 
 
 def _reduce(state: DdpHook, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

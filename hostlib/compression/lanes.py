@@ -28,11 +28,18 @@ _now_s = time.perf_counter
 
 @dataclass(slots=True)
 class Carried:
-    """What became of one transmission: when it was ready and complete, what its collectives took, what was sent."""
+    """What became of one transmission.
+
+    Attributes:
+        ready_s: When what it sends was computed, on this process's monotonic clock.
+        encoded_s: When it could send.
+        completed_s: When its last collective was complete.
+        sent_bytes: What this rank sent.
+    """
 
     ready_s: float = 0.0
+    encoded_s: float = 0.0
     completed_s: float = 0.0
-    network_s: float = 0.0
     sent_bytes: int = 0
 
 
@@ -77,7 +84,10 @@ class Lanes:
             if queued is not None:
                 queued.synchronize()
             carried.ready_s = _now_s()
-            return _advanced(transmission, None)
+            step = _advanced(transmission, None)
+            self._computing.synchronize()
+            carried.encoded_s = carried.completed_s = _now_s()
+            return step
 
         first = self._computing.submit(begin)
         self._sending.submit(lambda: self._send(transmission, first, carried, beside, promise))
@@ -96,15 +106,8 @@ class Lanes:
                 raise self._error
             step = first.result()
             while step is not None and not isinstance(step, _Returned):
-                message = None if beside is None else _Message(beside.message, self._ranks, self._device)
-                begin_s = _now_s()
-                result = step.run(self._ranks)
-                carried.completed_s = _now_s()
-                carried.network_s += carried.completed_s - begin_s
-                carried.sent_bytes += step.sent_bytes(self._ranks)
-                if beside is not None and message is not None:
-                    beside.heard(message.all())
-                    beside = None
+                result = _run(step, carried, self._ranks, self._device, beside)
+                beside = None
                 step = _advanced(transmission, result)
             if beside is not None:
                 beside.heard(_Message(beside.message, self._ranks, self._device).all())
@@ -127,6 +130,25 @@ class Lanes:
             promise.set_result(error)
 
 
+def carry_here(
+    transmission: Transmission, carried: Carried, ranks: Ranks, device: torch.device, beside: Beside | None = None
+) -> torch.Tensor:
+    """Do in this thread, which waits, what ``Lanes.carry`` does in others; return what the transmission returns."""
+    with torch.no_grad():
+        carried.ready_s = _now_s()
+        step = _advanced(transmission, None)
+        carried.encoded_s = carried.completed_s = _now_s()
+        while not isinstance(step, _Returned):
+            result = None
+            if step is not None:
+                result = _run(step, carried, ranks, device, beside)
+                beside = None
+            step = _advanced(transmission, result)
+        if beside is not None:
+            beside.heard(_Message(beside.message, ranks, device).all())
+        return step.value
+
+
 class _Lane:
     """A thread with a stream of its own, so that what it does on a device waits for nothing else there."""
 
@@ -139,10 +161,12 @@ class _Lane:
 
     def _run(self, task: Callable[[], Any]) -> Any:
         with torch.no_grad(), self._on_stream():
-            result = task()
-            if self._stream is not None:
-                self._stream.synchronize()
-        return result
+            return task()
+
+    def synchronize(self) -> None:
+        """Wait until the device has done what was submitted."""
+        if self._stream is not None:
+            self._stream.synchronize()
 
     def _on_stream(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
@@ -159,6 +183,17 @@ class _Message:
     def all(self) -> list[bytes]:
         self._work.wait()
         return [bytes(each.cpu().numpy()) for each in self._gathered]
+
+
+def _run(step: Operation, carried: Carried, ranks: Ranks, device: torch.device, beside: Beside | None) -> Any:
+    """Run one collective, with a message beside it, and return what came of it."""
+    message = None if beside is None else _Message(beside.message, ranks, device)
+    result = step.run(ranks)
+    carried.completed_s = _now_s()
+    carried.sent_bytes += step.sent_bytes(ranks)
+    if beside is not None and message is not None:
+        beside.heard(message.all())
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ count as the momentum that they would have had (Lin et al. 2018, section 3.1). A
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,7 @@ class Residuals:
 
         Args:
             state: What ``state_dict`` returned.
-            sizes: Elements of each parameter of the model, by name.
+            sizes: Elements of each parameter of the model, by name; those that are not known are not compared.
             world_size: How many ranks there are now.
 
         Raises:
@@ -119,7 +119,9 @@ class Residuals:
         """
         try:
             before, scale = int(state["world_size"]), float(state["scale"])
-            saved = [{str(name): value.detach() for name, value in state[key].items()} for key in ("unsent", "velocity")]
+            saved = [
+                {str(name): value.detach() for name, value in state[key].items()} for key in ("unsent", "velocity")
+            ]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"state: expected what state_dict() returned: {error!r}") from error
         lost: list[str] = []
@@ -128,7 +130,9 @@ class Residuals:
             saved = [{}, {}]
         for values in saved:
             for name in [name for name, value in values.items() if sizes.get(name) != value.numel()]:
-                lost.append(f"unsent gradient of {name} is reset: {_differs(sizes.get(name), values.pop(name).numel())}")
+                lost.append(
+                    f"unsent gradient of {name} is reset: {_differs(sizes.get(name), values.pop(name).numel())}"
+                )
         self._unsent, self._velocity = (_Flats(values) for values in saved)
         if not self.momentum:
             self._velocity = _Flats()
@@ -159,7 +163,7 @@ class _Flats:
         return sum(flat.nbytes for flat in self._distinct())
 
     def has(self, sections: Sections) -> bool:
-        return any(section.name in self._of for section in sections)
+        return any(section in self._known(section.name) for section in sections)
 
     def flat(self, sections: Sections) -> torch.Tensor | None:
         """Return one tensor of these sections; None if none of them has any."""
@@ -168,9 +172,14 @@ class _Flats:
         known, flat = self._of.get(sections[0].name, ((), None))
         if known == sections and all(self._of[section.name][1] is flat for section in sections):
             return flat
-        values = self._values([section.name for section in sections])
-        like = next(iter(values.values()))
-        return torch.cat([values[each.name] if each.name in values else like.new_zeros(each.size) for each in sections])
+        values = [self._value(section) for section in sections]
+        like = next(value for value in values if value is not None)
+        return torch.cat(
+            [
+                like.new_zeros(each.size) if value is None else value
+                for each, value in zip(sections, values, strict=True)
+            ]
+        )
 
     def made(self, sections: Sections, device: torch.device) -> torch.Tensor:
         """Return one tensor of these sections that is kept, zeros where there was nothing."""
@@ -191,19 +200,25 @@ class _Flats:
             flat.mul_(factor)
 
     def by_name(self) -> dict[str, torch.Tensor]:
-        return {name: value.clone() for name, value in self._values(list(self._of)).items()}
-
-    def _values(self, names: Sequence[str]) -> dict[str, torch.Tensor]:
         found = {}
-        for name in names:
-            if name in self._of:
-                sections, flat = self._of[name]
-                start = 0
-                for section in sections:
-                    if section.name == name:
-                        found[name] = flat[start : start + section.size]
-                    start += section.size
+        for name, (sections, _) in self._of.items():
+            (own,) = (section for section in sections if section.name == name)
+            value = self._value(own)
+            if value is not None:
+                found[name] = value.clone()
         return found
+
+    def _known(self, name: str) -> Sections:
+        return self._of[name][0] if name in self._of else ()
+
+    def _value(self, wanted: Section) -> torch.Tensor | None:
+        """Return a parameter's part; None if it has none, or one of another size."""
+        start = 0
+        for section in self._known(wanted.name):
+            if section == wanted:
+                return self._of[wanted.name][1][start : start + section.size]
+            start += section.size
+        return None
 
     def _distinct(self) -> list[torch.Tensor]:
         return list({id(flat): flat for _, flat in self._of.values()}.values())

@@ -17,18 +17,16 @@ class Fixed:
     """A controller that always chooses the same."""
 
     def __init__(self, choice: Choice, buckets: tuple[Bucket, ...]) -> None:
-        self._choices = tuple(choice for _ in buckets)
+        self.choices = tuple(choice for _ in buckets)
+        self.reason = "It is fixed."
 
-    def decide(self, _numbers: Any) -> tuple[Choice, ...]:
-        return self._choices
-
-    def reasons(self) -> tuple[str, ...]:
-        return tuple("it is fixed" for _ in self._choices)
+    def decide(self, sent: Any, agreed: Any) -> None:
+        """Stay."""
 
 
 def fixed(ratio: float, precision: str, collective: str) -> Callable[[tuple[Bucket, ...]], Fixed]:
     choice = Choice(ratio, Precision(precision), Collective(collective))
-    return lambda buckets: Fixed(choice, buckets)
+    return lambda buckets, _: Fixed(choice, buckets)
 
 
 def perceptron(dtype: torch.dtype = torch.float32) -> nn.Module:
@@ -37,14 +35,17 @@ def perceptron(dtype: torch.dtype = torch.float32) -> nn.Module:
 
 
 def digest(tensors: Any) -> str:
-    return hashlib.sha256(b"".join(each.detach().contiguous().view(-1).view(torch.uint8).numpy().tobytes() for each in tensors)).hexdigest()
+    return hashlib.sha256(
+        b"".join(each.detach().contiguous().view(-1).view(torch.uint8).numpy().tobytes() for each in tensors)
+    ).hexdigest()
 
 
 def train(rank: int, size: int, *, choice: list[Any] | None, steps: int = 6, dtype: str = "float32", **ddp: Any) -> Any:
     """Train with DDP; ``choice`` None: without a hook. Returns digests of the gradients of each step, and the losses."""
     model = DistributedDataParallel(perceptron(getattr(torch, dtype)), bucket_cap_mb=0.01, **ddp)
     if choice is not None:
-        NetSense(fixed(*choice)).attach(model)
+        net = NetSense(choice if isinstance(choice, str) else fixed(*choice))
+        net.attach(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     generator = torch.Generator().manual_seed(rank)
     digests, losses = [], []
@@ -57,4 +58,4 @@ def train(rank: int, size: int, *, choice: list[Any] | None, steps: int = 6, dty
         losses.append(loss.item())
         optimizer.step()
         optimizer.zero_grad()
-    return {"digests": digests, "losses": losses}
+    return {"digests": digests, "losses": losses, "stats": str(net.stats()) if choice is not None else None}
