@@ -1,19 +1,19 @@
 """The controller that sends as much as the step has time for: the least error that delays nothing.
 
-All sums should be there when the backward pass ends, or by the controller's slack later; ``tolerated_loss`` of a step is
-given for gradients besides. What is sent is the first that fits of: everything dense; the least error at which all
-buckets can be alike; and from there each bucket as far up as it still fits.
+All sums should be there when the backward pass ends, or by the controller's slack later; gradients may prolong the step
+by ``tolerated_loss`` of it besides. What is sent is the first that fits of: everything dense; the least error at which
+all buckets can be alike; and from there each bucket as far up as it still fits.
 
 ``decide`` is a pure function of numbers that all ranks have, so all ranks decide alike.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 from hostlib.compression.agreement import Agreed
 from hostlib.compression.choice import Choice, Collective, Precision
-from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, cost
+from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, transmission_cost
 from hostlib.compression.control.explanation import Explanation, Outcome, RateSource
 from hostlib.compression.control.network import Network, sensed
 from hostlib.compression.control.rungs import Rung, rungs
@@ -74,7 +74,7 @@ class BudgetState:
     time_s: float = 0
     decisions: int = 0
     ignored: int = 0
-    network: Network = Network()
+    network: Network = field(default_factory=Network)
     timings: tuple[Timing, ...] = ()
 
 
@@ -126,7 +126,9 @@ class Budget:
         if agreed is None or not len(agreed.ready_s) == len(sent) == len(self.buckets) or not self.buckets:
             state = replace(state, ignored=state.ignored + 1)
             return Decision(state, state.choices, Explanation(Outcome.UNCHANGED, ratio=self._ratio(state.choices)))
-        costs = [cost(choice, bucket, self.measured) for choice, bucket in zip(sent, self.buckets, strict=True)]
+        costs = [
+            transmission_cost(choice, bucket, self.measured) for choice, bucket in zip(sent, self.buckets, strict=True)
+        ]
         time_s = state.time_s + agreed.step_s
         state = replace(
             state,

@@ -144,7 +144,7 @@ def payload_bytes(choice: Choice, elements: int) -> float:
     return HEADER_BYTES + (bits + INDEX_EXCESS * elements * binary_entropy(values / elements)) / 8
 
 
-def cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -> Cost:
+def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -> Cost:
     """Return what sending a bucket as ``choice`` costs each rank."""
     elements, ranks = bucket.elements, bucket.world_size
     if not elements or ranks == 1:

@@ -7,7 +7,7 @@ estimate climbs until transmissions take what is forecast.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hostlib.compression.agreement import Agreed
 from hostlib.compression.control.cost import Cost
@@ -42,9 +42,9 @@ class Network:
     """
 
     steps: int = 0
-    rate: WindowedMinimum = WindowedMinimum(RATE_WINDOW_STEPS)
-    round_trip_s: WindowedMinimum = WindowedMinimum(LATENCY_WINDOW_S)
-    bucket_hop_s: WindowedMinimum = WindowedMinimum(LATENCY_WINDOW_S)
+    rate: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(RATE_WINDOW_STEPS))
+    round_trip_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
+    bucket_hop_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
     hop_s: float = 0
     latency_share: float = 0
 

@@ -2,8 +2,9 @@
 
 **It does not work, and is here to show that.** BtlBw and RTprop are extremes of the same transmissions: with a
 transfer time of L + x/B for x bytes, the bandwidth-delay product is at most about the size of one transmission. So
-"data size > 0.9 BDP" holds whenever the network is the bottleneck, the ratio halves down to its floor, and, because
-RTprop falls with each smaller transmission, it stays there when the bandwidth grows. Use ``budget``.
+"data size > 0.9 BDP" holds whenever the network is the bottleneck, and the ratio halves down to its floor or to what
+the latency alone allows. RTprop falls with each smaller transmission, so the ratio stays there when the bandwidth grows;
+BtlBw never falls, so it stays when the bandwidth falls, too. Use ``budget``.
 """
 
 from dataclasses import dataclass, replace
@@ -103,7 +104,7 @@ def decide(state: PaperState, interval: Interval, parameters: PaperParameters) -
 
 
 def compress(ratio: float, gradient_norm: float, parameters: PaperParameters) -> Choice:
-    """Return what Algorithm 2 makes of a ratio: quantise, then prune, then select. A ratio of 1 is a plain all-reduce."""
+    """Return what Algorithm 2 makes of a ratio: quantise, then prune, then select. At 1 it is an all-reduce."""
     precision = Precision.FP32
     if ratio < parameters.quantise_below and gradient_norm > parameters.quantise_above_norm:
         precision, ratio = Precision.FP16, 2 * ratio

@@ -10,8 +10,8 @@
 - Rounding adds its own share: 1e-7 for fp16, 1e-6 for bf16, 1e-3 for int8 of selected values, and 1e-2 for int8 of a
   whole bucket, whose one scale its largest element sets.
 
-What is not delivered stays in the residual and travels later (error feedback: Karimireddy et al., ICML 2019), so a step's
-error delays gradients and does not lose them.
+What is not delivered stays in the residual and travels later (error feedback: Karimireddy et al., ICML 2019), so a
+step's error delays gradients and does not lose them.
 """
 
 import math
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hostlib.compression.choice import Choice, Collective, Precision
-from hostlib.compression.control.cost import VALUE_BITS, Bucket, Cost, MeasuredCosts, cost
+from hostlib.compression.control.cost import VALUE_BITS, Bucket, Cost, MeasuredCosts, transmission_cost
 
 RATIO_STEP = 0.8408964152537145
 """The fourth root of one half: neighbouring rungs differ by a sixth in bytes."""
@@ -62,7 +62,7 @@ def lost_energy(choice: Choice, world_size: int) -> float:
 
 def rungs(buckets: Sequence[Bucket], measured: MeasuredCosts, lowest_ratio: float) -> tuple[Rung, ...]:
     """Return all choices for a job's buckets, the least error first; dense as plain DDP is the first."""
-    native, world_size = buckets[0].precision, buckets[0].world_size
+    native = buckets[0].precision
     choices = [buckets[0].dense_choice]
     if VALUE_BITS[native] > 16:
         choices.append(Choice(1, Precision.FP16, Collective.ALL_REDUCE))
@@ -77,7 +77,7 @@ def rungs(buckets: Sequence[Bucket], measured: MeasuredCosts, lowest_ratio: floa
 
 
 def _rung(choice: Choice, buckets: Sequence[Bucket], measured: MeasuredCosts) -> Rung:
-    costs = tuple(cost(choice, bucket, measured) for bucket in buckets)
+    costs = tuple(transmission_cost(choice, bucket, measured) for bucket in buckets)
     return Rung(
         choice,
         lost_energy(choice, buckets[0].world_size),

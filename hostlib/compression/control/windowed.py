@@ -14,7 +14,7 @@ It transmits for a whole step, though gradients leave in the backward pass alone
 prolongs the step. ``budget`` is the controller that does not.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hostlib.compression.choice import Choice, Precision
 from hostlib.compression.control.filters import WindowedMaximum, WindowedMinimum
@@ -67,8 +67,10 @@ class WindowedState:
     ratio: float
     steps: int = 0
     time_s: float = 0
-    bandwidth_bytes_per_s: WindowedMaximum = WindowedMaximum(BANDWIDTH_WINDOW_ROUND_TRIPS)
-    propagation_s: WindowedMinimum = WindowedMinimum(PROPAGATION_WINDOW_S)
+    bandwidth_bytes_per_s: WindowedMaximum = field(
+        default_factory=lambda: WindowedMaximum(BANDWIDTH_WINDOW_ROUND_TRIPS)
+    )
+    propagation_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(PROPAGATION_WINDOW_S))
     propagation_met_s: float = 0
     full_bytes_per_s: float = 0
     full_steps: int = 0
@@ -127,7 +129,8 @@ def _chosen(state: WindowedState, step: Step, dense_bytes: float, parameters: Pa
     if state.starting:
         return replace(state, ratio=min(1, STARTUP_GAIN * state.ratio))
     bandwidth, propagation_s = state.bandwidth_bytes_per_s.value, state.propagation_s.value
-    assert bandwidth is not None and propagation_s is not None  # a step was sensed
+    assert bandwidth is not None  # a step was sensed
+    assert propagation_s is not None
     gain = CYCLE_GAINS[state.phase]
     target_bytes = gain * parameters.bdp_share * bandwidth * propagation_s
     if target_bytes >= dense_bytes:

@@ -12,13 +12,13 @@ from random import Random
 from hostlib.compression.agreement import Proposal, agreed
 from hostlib.compression.choice import Choice
 from hostlib.compression.control.budget import Budget, BudgetSettings, Decision
-from hostlib.compression.control.cost import Bucket, MeasuredCosts, cost
+from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.control.rungs import rungs
 
 RESNET18_ELEMENTS = (2_400_000, 6_550_000, 2_600_000)
 """46.2 MB of fp32 as DDP's 25 MB rule cuts them: the last layers first."""
 RESNET18_READY = (0.07, 0.33, 1.0)
-"""Share of the backward pass after which each bucket is ready, by FLOPs: the first layers have many, and few weights."""
+"""Share of the backward pass after which each bucket is ready, by FLOPs, of which the first layers have many."""
 
 TOLERATED_LOSS = BudgetSettings().tolerated_loss
 
@@ -39,7 +39,7 @@ class Plant:
     ready: Sequence[float] = RESNET18_READY
     world_size: int = 8
     hop_s: float = 50e-6
-    costs: MeasuredCosts = MeasuredCosts()
+    costs: MeasuredCosts = field(default_factory=MeasuredCosts)
     noise: float = 0
     round_trip_error: float = 1
     slack_s: float = 0
@@ -66,15 +66,15 @@ class Plant:
                 break
         return at_s
 
-    def step(self, choices: Sequence[Choice], **said: float) -> tuple[Proposal, "Ran"]:
-        """Run one step, and return what a rank measures of it and what really happened. ``said``: by a controller."""
+    def step(self, choices: Sequence[Choice]) -> tuple[Proposal, "Ran"]:
+        """Run one step, and return what a rank measures of it and what really happened."""
         forward_s, backward_s = self.compute_s / 3, self.compute_s * 2 / 3
         origin_s = self.time_s + forward_s
         encoded_s = free_s = decoded_s = busy_s = sent = 0.0
         first_s = math.inf
         ready_s, network_s = [], []
         for bucket, choice, share in zip(self.buckets, choices, self.ready, strict=True):
-            price = cost(choice, bucket, self.costs)
+            price = transmission_cost(choice, bucket, self.costs)
             ready_s.append(share * backward_s + encoded_s)
             encoded_s += price.encode_s
             issued_s = ready_s[-1] + price.encode_s
@@ -97,14 +97,13 @@ class Plant:
             backward_s=backward_s,
             step_s=step_s,
             round_trip_s=2 * self.hop_s * self.round_trip_error,
-            **said,
         )
         return proposal, Ran(step_s, busy_s, first_s, sent)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What happened: the step, how long the link was busy, and when the first bucket was issued in the backward pass."""
+    """What happened: the step, how long the link was busy, when in the backward pass the first bucket was issued."""
 
     step_s: float
     busy_s: float
@@ -116,7 +115,6 @@ class Ran:
 class Run:
     steps: list[Ran] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    choices: list[tuple[Choice, ...]] = field(default_factory=list)
 
     def share(self, plant: Plant, since: int = 0) -> float:
         """Throughput over that of the job without communication."""
@@ -147,25 +145,32 @@ def _alone(plant: Plant, choice: Choice) -> float:
 def run(
     plant: Plant,
     steps: int,
-    settings: BudgetSettings | None = None,
-    said: Callable[[int], dict[str, float]] = lambda step: {},
+    *,
     costs: MeasuredCosts | None = None,
-    corrupt: Callable[[int, Proposal], Proposal | None] = lambda step, proposal: proposal,
-    before: Callable[[int, Plant], None] = lambda step, plant: None,
+    before: Callable[[int, Plant], None] | None = None,
+    heard: Callable[[int, Proposal], Proposal | None] | None = None,
 ) -> Run:
-    """Run a job under ``Budget``. A step's proposals arrive in the next step's first bucket and decide the one after."""
-    control = Budget(plant.buckets, costs or plant.costs, settings)
+    """Run a job under ``Budget``. A step's proposals arrive in the next step's first bucket and decide the one after.
+
+    Args:
+        plant: The job.
+        steps: How many.
+        costs: What the controller takes the codecs for; None: the truth.
+        before: Called before each step; it may change the plant.
+        heard: What becomes of each step's proposal.
+    """
+    control = Budget(plant.buckets, costs or plant.costs)
     decision = control.start()
     ran = Run()
     arriving: tuple[Proposal | None, tuple[Choice, ...]] | None = None
     for step in range(steps):
         choices = decision.choices
-        before(step, plant)
-        proposal, happened = plant.step(choices, **said(step))
+        if before:
+            before(step, plant)
+        proposal, happened = plant.step(choices)
         ran.steps.append(happened)
         ran.decisions.append(decision)
-        ran.choices.append(choices)
         if arriving is not None:
             decision = control.decide(decision.state, arriving[1], agreed([arriving[0]] * plant.world_size))
-        arriving = (corrupt(step, proposal), choices)
+        arriving = (heard(step, proposal) if heard else proposal, choices)
     return ran
