@@ -66,6 +66,7 @@ class Statistics:
         buckets: Of the last step, in the order in which they were sent.
         reason: Why the next step's choices are what they are.
         sent_bytes: Payload that this rank sent, in all steps.
+        tcp_sent_bytes: What TCP says of that, the back end's own headers included; 0 where no TCP carries it.
         saved_bytes: What plain all-reduces would have sent more.
         passed_on: How many buckets were not sent as chosen, by cause.
         retransmissions: Segments that TCP sent again, on the connections of the group.
@@ -80,6 +81,7 @@ class Statistics:
     buckets: tuple[BucketStatistics, ...]
     reason: str
     sent_bytes: int
+    tcp_sent_bytes: int
     saved_bytes: int
     passed_on: Mapping[str, int]
     retransmissions: int
@@ -182,6 +184,7 @@ class NetSense:
             buckets,
             steps.reason,
             totals.sent_bytes,
+            steps.tcp_sent_bytes(),
             round(totals.dense_bytes) - totals.sent_bytes,
             dict(totals.passed_on),
             steps.counters.retransmissions,
@@ -284,7 +287,7 @@ class NetSense:
 _RESIDUAL_BYTES = 4
 """Of an element, in fp32."""
 
-_NOTHING = Statistics(0, 1.0, (), "Nothing is attached.", 0, 0, {}, 0, None, 0, 0, ())
+_NOTHING = Statistics(0, 1.0, (), "Nothing is attached.", 0, 0, 0, {}, 0, None, 0, 0, ())
 
 
 def _is_sharded(module: Any) -> bool:
