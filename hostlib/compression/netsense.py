@@ -124,7 +124,7 @@ class NetSense:
         self._notes: list[str] = []
         self._steps: Steps | None = None
         self._ranks: Ranks | None = None
-        self._sizes: dict[str, int] = {}
+        self._sizes: dict[str, int] | None = None
         if isinstance(mode, str):
             controllers_of(mode, self._budget, self._paper)
 
@@ -256,7 +256,7 @@ class NetSense:
                 raise
         if replicas is None and is_sparse:
             size_bytes = sum(parameter.numel() for parameter in model.parameters()) * _RESIDUAL_BYTES
-            self._note(f"residuals of unsharded gradients will take {size_bytes / 1e6:.1f} MB on each rank")
+            self._note(f"residuals of unsharded gradients will take {size_bytes / 1e6:.2g} MB on each rank")
 
     def _begin(self, group: Any, device: torch.device, budget: BudgetSettings) -> tuple[Steps, Ranks]:
         """Make a process group of our own with the same ranks, and have them agree on what all must know."""

@@ -161,7 +161,8 @@ def not_finite(rank: int, size: int) -> Any:
                 is_lost = not bool(torch.isfinite(ddp.module[4].weight.grad).all())
                 after = net.state_dict()["unsent"]
                 changed = max(
-                    [float((after[each] - before[each]).abs().max()) for each in after if each.startswith("4")], default=0
+                    [float((after[each] - before[each]).abs().max()) for each in after if each.startswith("4")],
+                    default=0,
                 )
                 if rank == 1:
                     poisoned.remove()

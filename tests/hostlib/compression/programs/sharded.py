@@ -33,16 +33,16 @@ def _modules(model: nn.Module) -> Iterable[FSDPModule]:
     return (module for module in model.modules() if isinstance(module, FSDPModule))
 
 
-def _gradients(rank: int, model: nn.Module, steps: int = 1) -> torch.Tensor:
-    """Return all gradients of the last step."""
-    found = torch.empty(0)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for batch in batches(rank, steps):
+def _gradients(rank: int, model: nn.Module) -> torch.Tensor:
+    """Return all gradients of the third step; only the first is sent as it is, before anything is known."""
+    for batch in batches(rank, 3):
+        model.zero_grad()
         loss_of(model, batch).backward()
-        found = torch.cat([parameter.grad.full_tensor().reshape(-1).float() for parameter in model.parameters()])
-        optimizer.step()
-        optimizer.zero_grad()
-    return found
+    return _flat(model)
+
+
+def _flat(model: nn.Module) -> torch.Tensor:
+    return torch.cat([parameter.grad.full_tensor().reshape(-1).float() for parameter in model.parameters()])
 
 
 def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
@@ -71,20 +71,22 @@ def reduced(rank: int, size: int) -> Any:
 
 
 def sparse(rank: int, size: int) -> Any:
-    """Send a tenth, with residuals; return what is left after many steps of the same gradient, and statistics."""
+    """Send a tenth of the same gradient again and again; compare the mean of what came with it; return statistics."""
     mesh = init_device_mesh("cpu", (size,))
     net = NetSense(fixed(SPARSE), is_sparse_sharded=True)
     model = _sharded(mesh)
     net.attach(model)
     plain = _sharded(mesh)
     total, steps = torch.tensor(0.0), 40
-    for _ in range(steps):  # without an optimizer's step each has the same gradient
-        loss_of(model, next(iter(batches(rank, 1)))).backward()
-        total = total + torch.cat([parameter.grad.full_tensor().reshape(-1) for parameter in model.parameters()])
+    (batch,) = batches(rank, 1)
+    for _ in range(steps):
         model.zero_grad()
+        loss_of(model, batch).backward()
+        total = total + _flat(model)
+    loss_of(plain, batch).backward()
     stats = net.stats()
     return {
-        "difference": _difference(total / steps, _gradients(rank, plain)),
+        "difference": _difference(total / steps, _flat(plain)),
         "notes": stats.notes,
         "residual_bytes": stats.residual_bytes,
         "elements": sum(parameter.numel() for parameter in model.parameters()),
