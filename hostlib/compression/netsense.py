@@ -164,11 +164,11 @@ class NetSense:
             slack_s: How long after the backward pass gradients are in time.
 
         Raises:
+            RuntimeError: Nothing is attached.
             ValueError: A number is negative or not finite, or the rate is 0.
         """
-        direction = Direction(rate_bps, slack_s)
-        if self._steps is not None:
-            self._steps.direction = direction
+        steps, _ = self._attached()
+        steps.direction = Direction(rate_bps, slack_s)
 
     def stats(self) -> Statistics:
         """Return what was done until now; nothing before ``attach``."""
@@ -200,7 +200,8 @@ class NetSense:
         Raises:
             RuntimeError: Nothing is attached.
         """
-        return self._residuals.state_dict(self._attached().size)
+        _, ranks = self._attached()
+        return self._residuals.state_dict(ranks.size)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Go on from a checkpoint; return in words what of it could not be kept, as ``stats`` does from then on.
@@ -211,14 +212,15 @@ class NetSense:
             RuntimeError: Nothing is attached.
             ValueError: It is no state of ``state_dict``. Nothing is changed then.
         """
-        lost = self._residuals.load_state_dict(state, self._sizes, self._attached().size)
+        _, ranks = self._attached()
+        lost = self._residuals.load_state_dict(state, self._sizes, ranks.size)
         self._notes.extend(lost)
         return lost
 
-    def _attached(self) -> Ranks:
-        if self._ranks is None:
+    def _attached(self) -> tuple[Steps, Ranks]:
+        if self._steps is None or self._ranks is None:
             raise RuntimeError("attach a model first")
-        return self._ranks
+        return self._steps, self._ranks
 
     def _attach_to_ddp(self, model: Any, scaler: Any) -> None:
         steps, ranks = self._begin(model.process_group, next(model.parameters()).device, self._budget)

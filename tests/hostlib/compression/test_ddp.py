@@ -98,7 +98,9 @@ def test_training_converges_as_without_compression(tmp_path: Path) -> None:
     untrained = 2 * 2.3  # of ten classes
     for name in ranks[0]:
         loss = sum(rank[name]["loss"] for rank in ranks)
-        assert loss < plain + 0.05 * (untrained - plain), name
+        # Of pruned gradients those of small weights wait, in the paper's way, until the weights are larger.
+        share = 0.2 if name == "pruned" else 0.05
+        assert loss < plain + share * (untrained - plain), name
         assert ranks[0][name]["digests"] == ranks[1][name]["digests"], name
     assert ranks[0]["fp32"]["digests"] == ranks[0]["plain"]["digests"]
     for name in ("gathered", "scattered"):
