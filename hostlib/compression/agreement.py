@@ -1,8 +1,9 @@
 """How all ranks come to decide from identical numbers.
 
-Each rank proposes what it measured of a step. The proposals ride in the first bucket of the next step, so that every
-rank then holds all of them: as a header of its payload in an all-gather, or as one slot per rank in an all-reduce,
-where each byte is an element of 0 to 255, which fp32, bf16 and fp16 hold exactly, and all other slots are zero.
+Each rank proposes what it measured of a step. The proposals travel beside the first bucket of the next step, in a small
+all-gather that is issued with it, so that every rank then holds all of them and nobody has waited for another round
+trip. They are not part of the bucket itself: a longer buffer moves the segments of gloo's ring, and sums would not be
+those of plain DDP to the bit.
 """
 
 import binascii
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 VERSION = 1
-"""Of the encoding. An encoding starts with it, so an empty slot, which is zeros, is none."""
+"""Of the encoding. An encoding starts with it, so zeros, of a rank that proposes nothing, are none."""
 
 MOST_BUCKETS = 0xFFFF
 
@@ -175,29 +176,6 @@ def agreed(proposals: Sequence[Proposal | None]) -> Agreed | None:
         slack_s=_of_known(min, [proposal.slack_s for proposal in known]),
         ranks=len(known),
     )
-
-
-def to_slots(proposal: Proposal | None, rank: int, world_size: int, buckets: int) -> bytes:
-    """Return what a rank adds to an all-reduce: one slot per rank, zero but its own; None fills none.
-
-    Raises:
-        MalformedProposalError: The proposal is of another number of buckets, and does not fit its slot.
-    """
-    size = size_bytes(buckets)
-    if proposal is None:
-        return bytes(size * world_size)
-    if len(proposal.ready_s) != buckets:
-        raise MalformedProposalError(f"expected a proposal of {buckets} buckets, got {len(proposal.ready_s)}")
-    return bytes(size * rank) + proposal.to_bytes() + bytes(size * (world_size - rank - 1))
-
-
-def read_slots(slots: bytes, world_size: int) -> tuple[list[Proposal | None], int]:
-    """Return each rank's proposal, as the sum of all ranks' slots has it, and how many of them are malformed.
-
-    A rank whose slot is empty or malformed has None.
-    """
-    size = len(slots) // world_size
-    return read_proposals([slots[size * rank : size * (rank + 1)] for rank in range(world_size)])
 
 
 def read_proposals(encoded: Sequence[bytes]) -> tuple[list[Proposal | None], int]:

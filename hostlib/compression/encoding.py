@@ -8,6 +8,7 @@ import torch
 from hostlib.compression.choice import Choice
 from hostlib.compression.codecs import dense, sparse
 from hostlib.compression.codecs.payload import is_finite as was_finite
+from hostlib.compression.codecs.values import largest_magnitude
 from hostlib.compression.control.cost import values_sent
 from hostlib.compression.residuals import Held
 
@@ -142,14 +143,6 @@ class Encoding:
             values = velocity.mul_(self._momentum).add_(values)
             self._held.velocity.add_(values)
         self._held.unsent.add_(unsent).add_(values)
-
-
-def largest_magnitude(tensor: torch.Tensor) -> float:
-    """Return the largest magnitude in a tensor, NaN where there is one; 0 if it is empty."""
-    if not tensor.numel():
-        return 0.0
-    least, most = (float(each) for each in torch.aminmax(tensor))
-    return max(-least, most) if most == most else math.nan
 
 
 def is_finite(tensor: torch.Tensor) -> bool:

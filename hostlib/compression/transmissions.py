@@ -12,8 +12,9 @@ import torch
 
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.codecs.payload import is_finite as was_finite
+from hostlib.compression.codecs.values import largest_magnitude
 from hostlib.compression.collectives import AllGather, AllReduce, Exchange, Ranks, SparseAllReduce
-from hostlib.compression.encoding import Encoding, is_finite, largest_magnitude
+from hostlib.compression.encoding import Encoding, is_finite
 from hostlib.compression.lanes import Transmission
 from hostlib.compression.residuals import Residuals, Sections
 

@@ -15,9 +15,7 @@ from hostlib.compression.agreement import (
     Proposal,
     agreed,
     read_proposals,
-    read_slots,
     size_bytes,
-    to_slots,
 )
 
 SECONDS = st.floats(0, 1e4, width=32)
@@ -110,23 +108,7 @@ def test_there_is_nothing_to_agree_on_without_proposals_or_with_other_buckets() 
     assert agreed([ONE, Proposal((1.0,), (1.0,), 1, 1, 1)]) is None
 
 
-@given(st.lists(st.none() | st.just(ONE) | st.just(OTHER), min_size=1, max_size=20))
-def test_the_sum_of_all_ranks_slots_holds_every_proposal(proposals: list[Proposal | None]) -> None:
-    ranks = len(proposals)
-    added = [0] * (size_bytes(2) * ranks)
-    for rank, proposal in enumerate(proposals):
-        slots = to_slots(proposal, rank, ranks, 2)
-        added = [one + other for one, other in zip(added, slots, strict=True)]
-    assert max(added) <= 255  # exact in bf16, which holds integers up to 256
-    assert read_slots(bytes(added), ranks) == (proposals, 0)
-
-
 def test_a_corrupt_proposal_is_left_out_and_counted() -> None:
     corrupt = bytearray(OTHER.to_bytes())
     corrupt[7] ^= 1
     assert read_proposals([ONE.to_bytes(), bytes(corrupt), bytes(size_bytes(2))]) == ([ONE, None, None], 1)
-
-
-def test_a_proposal_of_other_buckets_does_not_fit_its_slot() -> None:
-    with pytest.raises(MalformedProposalError, match="3 buckets"):
-        to_slots(ONE, 0, 2, 3)
