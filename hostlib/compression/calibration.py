@@ -1,0 +1,97 @@
+"""What encoding and decoding cost on this machine, measured once when a job starts."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from hostlib.compression.choice import Precision
+from hostlib.compression.codecs import sparse
+from hostlib.compression.collectives import AllGather, Ranks, synchronize
+from hostlib.compression.control.cost import Linear, MeasuredCosts
+
+_SMALL, _LARGE = 1 << 14, 1 << 20
+_FEW, _MANY = 100, 10
+"""One of so many elements is selected."""
+_REPETITIONS = 5
+_WITHIN_S = 0.15
+"""What is not measured by then has been measured once."""
+
+_now_s = time.perf_counter
+
+
+def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
+    """Return this rank's costs, each the best of a few; all ranks call it, as they measure a hop together.
+
+    Codecs take at most about 0.2 s.
+    """
+    clock = _Clock(device, _now_s() + _WITHIN_S)
+    sizes = [(_SMALL, _SMALL // _FEW), (_LARGE, _LARGE // _FEW), (_LARGE, _LARGE // _MANY)]
+    select, scatter = [], []
+    for elements, count in sizes:
+        gradient = torch.linspace(-1, 1, elements, device=device).pow_(3)
+        residual = torch.zeros_like(gradient)
+        payload = sparse.encode(residual, count, Precision.FP16, gradient=gradient)
+        select.append(clock.best_s(partial(sparse.encode, residual, count, Precision.FP16, gradient=gradient)))
+        scatter.append(clock.best_s(partial(sparse.decode_add, payload, residual)))
+    vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
+    convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
+    return MeasuredCosts(
+        _linear(sizes, select), _linear(sizes, scatter), _linear(sizes[:2], convert), _hop_s(ranks, device)
+    )
+
+
+def slowest(costs: list[MeasuredCosts]) -> MeasuredCosts:
+    """Return for each number that of the rank on which it is the largest."""
+
+    def most(choose: Callable[[MeasuredCosts], Linear]) -> Linear:
+        each = [choose(cost) for cost in costs]
+        return Linear(
+            max(one.fixed_s for one in each), max(one.element_s for one in each), max(one.value_s for one in each)
+        )
+
+    return MeasuredCosts(
+        most(lambda cost: cost.select),
+        most(lambda cost: cost.scatter),
+        most(lambda cost: cost.convert),
+        max(cost.hop_s for cost in costs),
+    )
+
+
+class _Clock:
+    def __init__(self, device: torch.device, until_s: float) -> None:
+        self._mark = torch.zeros(1, device=device)
+        self._until_s = until_s
+
+    def best_s(self, run: Callable[[], object]) -> float:
+        best_s = float("inf")
+        for repetition in range(_REPETITIONS):
+            if repetition and _now_s() > self._until_s:
+                break
+            synchronize(self._mark)
+            begin_s = _now_s()
+            run()
+            synchronize(self._mark)
+            best_s = min(best_s, _now_s() - begin_s)
+        return best_s
+
+
+def _linear(sizes: list[tuple[int, int]], times_s: list[float]) -> Linear:
+    """Return what gives these times at small and large sizes, and at few and many values where there are three."""
+    (small, _), (large, few) = sizes[:2]
+    element_s = max(0.0, times_s[1] - times_s[0]) / (large - small)
+    value_s = max(0.0, times_s[2] - times_s[1]) / (sizes[2][1] - few) if len(sizes) > 2 else 0.0
+    # A share of what grows with the elements is that of their values.
+    element_s = max(0.0, element_s - value_s / _FEW)
+    return Linear(max(0.0, times_s[0] - small * (element_s + value_s / _FEW)), element_s, value_s)
+
+
+def _hop_s(ranks: Ranks, device: torch.device) -> float:
+    message = AllGather(torch.zeros(1, dtype=torch.uint8, device=device))
+    best_s = float("inf")
+    for _ in range(_REPETITIONS):
+        begin_s = _now_s()
+        message.run(ranks)
+        best_s = min(best_s, _now_s() - begin_s)
+    return best_s / max(1, ranks.size - 1)

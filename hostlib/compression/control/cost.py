@@ -1,0 +1,164 @@
+"""What a choice costs: bytes on a rank's link, hops, and seconds of encoding and decoding.
+
+Collectives are rings, as gloo's and NCCL's: an all-reduce moves 2(W-1)/W of the bucket in and out of each of W ranks,
+an all-gather W-1 payloads. A sparse reduce-scatter with the all-gather behind it moves 2(W-1)/W of a payload.
+
+Every rank computes these numbers for itself and all must agree to the last bit. So they are made of correctly rounded
+operations alone; the logarithm, which libraries round differently, is one of these here.
+"""
+
+import math
+from dataclasses import dataclass
+
+from hostlib.compression.choice import Choice, Collective, Precision
+
+VALUE_BITS = {Precision.FP32: 32, Precision.BF16: 16, Precision.FP16: 16, Precision.INT8: 8}
+
+HEADER_BYTES = 16
+"""Of a sparse payload: count, Rice parameter, precision, scale."""
+
+INDEX_EXCESS = 1.03
+"""Golomb-Rice codes of the gaps between random indices, over their entropy."""
+
+_LN_2 = 0.6931471805599453
+_SQRT_HALF = 0.7071067811865476
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Seconds as a linear function, as it was measured when the job started.
+
+    Attributes:
+        fixed_s: Whatever the size.
+        element_s: Per element of the bucket.
+        value_s: Per value that is sent or received.
+    """
+
+    fixed_s: float = 0
+    element_s: float = 0
+    value_s: float = 0
+
+    def seconds(self, elements: float, values: float = 0) -> float:
+        """Return how long so many elements and values take."""
+        return self.fixed_s + self.element_s * elements + self.value_s * values
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCosts:
+    """What codecs and hops take on this job's machines, measured when it started; all ranks hold the same table.
+
+    Attributes:
+        select: To select the largest values of a bucket and to pack them.
+        scatter: To unpack values and to add them to a bucket.
+        convert: To convert a dense bucket to another precision, or back.
+        hop_s: From one rank to the next, for a message without content.
+    """
+
+    select: Linear = Linear()
+    scatter: Linear = Linear()
+    convert: Linear = Linear()
+    hop_s: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket of a job.
+
+    Attributes:
+        elements: Its gradients.
+        world_size: Ranks that add up theirs.
+        precision: The format in which DDP hands them over.
+    """
+
+    elements: int
+    world_size: int
+    precision: Precision = Precision.FP32
+
+    @property
+    def dense_choice(self) -> Choice:
+        """As plain DDP sends it."""
+        return Choice(1, self.precision, Collective.ALL_REDUCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one transmission of a bucket costs each rank.
+
+    Attributes:
+        in_bytes: Received.
+        out_bytes: Sent.
+        hops: Messages that wait for each other.
+        encode_s: Before the first byte is sent.
+        decode_s: After the last has arrived, and between the two halves of a sparse reduce-scatter.
+    """
+
+    in_bytes: float
+    out_bytes: float
+    hops: int
+    encode_s: float
+    decode_s: float
+
+    @property
+    def link_bytes(self) -> float:
+        """Of the direction that takes longer; links are full duplex."""
+        return max(self.in_bytes, self.out_bytes)
+
+
+def log2(number: float) -> float:
+    """Return the logarithm to base 2, the same on every machine; within 1e-15, relative, of the true one."""
+    mantissa, exponent = math.frexp(number)
+    if mantissa < _SQRT_HALF:
+        mantissa, exponent = 2 * mantissa, exponent - 1
+    ratio = (mantissa - 1) / (mantissa + 1)
+    square, power, total = ratio * ratio, ratio, 0.0
+    for odd in range(1, 25, 2):
+        total += power / odd
+        power *= square
+    return exponent + 2 * total / _LN_2
+
+
+def binary_entropy(share: float) -> float:
+    """Return the bits that say of one element whether it is among this share of all, 0 to 1."""
+    if share <= 0 or share >= 1:
+        return 0.0
+    return -share * log2(share) - (1 - share) * log2(1 - share)
+
+
+def values_sent(choice: Choice, elements: int) -> int:
+    """Return how many of a bucket's elements a rank sends: at least one, if there are any."""
+    return min(elements, max(1, round(choice.ratio * elements)))
+
+
+def payload_bytes(choice: Choice, elements: int) -> float:
+    """Return what one rank's payload takes: its values and, where it is sparse, a header and its indices.
+
+    The indices take the binary entropy of the ratio per element, which is log2 C(n, k) from above, and what Golomb-Rice
+    codes add to it.
+    """
+    if not elements:
+        return 0.0
+    values = values_sent(choice, elements)
+    bits = float(values * VALUE_BITS[choice.precision])
+    if choice.ratio >= 1:
+        return bits / 8
+    return HEADER_BYTES + (bits + INDEX_EXCESS * elements * binary_entropy(values / elements)) / 8
+
+
+def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -> Cost:
+    """Return what sending a bucket as ``choice`` costs each rank."""
+    elements, ranks = bucket.elements, bucket.world_size
+    if not elements or ranks == 1:
+        return Cost(0, 0, 0, 0, 0)
+    payload, others = payload_bytes(choice, elements), ranks - 1
+    by_ring = 2 * others / ranks * payload
+    if choice.ratio >= 1 and choice.collective != Collective.ALL_GATHER:
+        converted_s = 0.0 if choice.precision == bucket.precision else measured.convert.seconds(elements)
+        return Cost(by_ring, by_ring, 2 * others, converted_s, converted_s)
+    values = values_sent(choice, elements)
+    selected_s = measured.select.seconds(elements, values)
+    if choice.collective == Collective.ALL_GATHER:
+        gathered = others * payload
+        return Cost(gathered, gathered, others, selected_s, measured.scatter.seconds(elements, ranks * values))
+    again_s = measured.select.seconds(elements / ranks, values / ranks)
+    added_s = measured.scatter.seconds(elements / ranks, values) + measured.scatter.seconds(elements, values)
+    return Cost(by_ring, by_ring, 2 * others, selected_s, again_s + added_s)

@@ -1,0 +1,91 @@
+"""What the network gives a job: its rate and the latency of a hop, estimated from what transmissions took.
+
+A transmission takes its hops and its bytes: hops x hop_s + bytes / rate. Once the hops are taken off, a small
+transmission tells as much of the rate as a large one, so sending little does not lower the estimate. Where the hops
+take longer than assumed, the rate comes out too low, but a transmission that fits then shows a higher one, and the
+estimate climbs until transmissions take what is forecast.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hostlib.compression.agreement import Agreed
+from hostlib.compression.control.cost import Cost
+from hostlib.compression.control.filters import WindowedMinimum
+
+LATENCY_WINDOW_S = 10.0
+"""As BBR's RTprop (Cardwell et al., ACM Queue 14(5), 2016)."""
+
+RATE_WINDOW_STEPS = 3
+"""The rate is the least of so many steps' samples.
+
+A maximum, as BBR takes it, overestimates a rate that is noisy or shared, and what is planned with it ends late. To send
+less for a few steps costs little; to send too much holds up the job. The least falls with the first sample and rises
+with the third, and one sample that is too high changes nothing.
+"""
+
+FASTEST_BYTES_PER_S = 1e13
+"""A sample above it comes from a clock that jumped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The network as the last transmissions saw it.
+
+    Attributes:
+        steps: How many were seen.
+        rate: In bytes per second.
+        round_trip_s: The shortest round trip of the window.
+        bucket_hop_s: The least that a transmission of the window took per hop: no hop takes longer.
+        hop_s: What is assumed of a hop.
+        latency_share: Of the last step's transmissions, what the hops took.
+    """
+
+    steps: int = 0
+    rate: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(RATE_WINDOW_STEPS))
+    round_trip_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
+    bucket_hop_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
+    hop_s: float = 0
+    latency_share: float = 0
+
+
+def sensed(network: Network, time_s: float, agreed: Agreed, costs: Sequence[Cost], measured_hop_s: float) -> Network:
+    """Return the network with one more step.
+
+    Args:
+        network: As it was.
+        time_s: When the step ended, on the job's own clock of step times.
+        agreed: What was measured.
+        costs: Per bucket, what it was sent as.
+        measured_hop_s: Of a hop, as measured when the job started; counts where no round trip is known.
+    """
+    transmissions = [
+        (cost, busy_s)
+        for cost, busy_s in zip(costs, link_times_s(agreed, costs), strict=True)
+        if cost.hops and cost.link_bytes < busy_s * FASTEST_BYTES_PER_S
+    ]
+    if not transmissions:
+        return network
+    round_trips = network.round_trip_s
+    if agreed.round_trip_s is not None:
+        round_trips = round_trips.update(time_s, agreed.round_trip_s)
+    bucket_hops = network.bucket_hop_s.update(time_s, min(busy_s / cost.hops for cost, busy_s in transmissions))
+    assumed_s = measured_hop_s if round_trips.value is None else round_trips.value / 2
+    least_s = bucket_hops.value
+    assert least_s is not None  # there was a sample
+    hop_s = min(assumed_s, least_s / 2)  # so at least half of each transmission's time is its bytes'
+    hops_s = sum(cost.hops * hop_s for cost, _ in transmissions)
+    all_s = sum(busy_s for _, busy_s in transmissions)
+    rate = network.rate.update(network.steps, sum(cost.link_bytes for cost, _ in transmissions) / (all_s - hops_s))
+    return Network(network.steps + 1, rate, round_trips, bucket_hops, hop_s, hops_s / all_s)
+
+
+def link_times_s(agreed: Agreed, costs: Sequence[Cost]) -> list[float]:
+    """Return per bucket how long its transmission had the link: without waiting for that of the bucket before it."""
+    times_s, free_s = [], 0.0
+    for network_s, ready_s, cost in zip(agreed.network_s, agreed.ready_s, costs, strict=True):
+        issued_s = ready_s + cost.encode_s
+        completed_s = issued_s + network_s
+        times_s.append(max(0.0, completed_s - max(issued_s, free_s)))
+        free_s = max(free_s, completed_s)
+    return times_s

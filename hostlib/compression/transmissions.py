@@ -1,0 +1,167 @@
+"""How one gradient becomes its mean over all ranks, as a choice says: what is computed, and which collectives it takes.
+
+A rank that finds NaN or an infinity in its gradient cannot tell the others before they have sent theirs as chosen, but
+its payloads say so. Then all ranks send that gradient again, dense and as it is, and take back what they had sent.
+Nothing of it stays in residuals, as a scaler or a script that looks for such numbers skips that step.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.codecs.payload import is_finite as was_finite
+from hostlib.compression.collectives import AllGather, AllReduce, Exchange, Ranks, SparseAllReduce
+from hostlib.compression.encoding import Encoding, is_finite, largest_magnitude
+from hostlib.compression.lanes import Transmission
+from hostlib.compression.residuals import Residuals, Sections
+
+PRECISIONS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
+"""Of gradients that can be compressed; others are passed on."""
+_DTYPES = {precision: dtype for dtype, precision in PRECISIONS.items()}
+
+NOT_FINITE = "NaN or infinity"
+
+
+@dataclass(slots=True)
+class Gradient:
+    """A flat gradient of a few parameters, which becomes the mean in place.
+
+    Attributes:
+        buffer: One dimension; or a sparse tensor.
+        sections: Its parameters, in order.
+        parameters: Their weights.
+        seed: Of stochastic rounding; another one for each rank, step and bucket.
+        passed_on: Why it was not sent as chosen; None: it was.
+    """
+
+    buffer: torch.Tensor
+    sections: Sections
+    parameters: Sequence[torch.Tensor]
+    seed: int
+    passed_on: str | None = None
+
+
+class Reducer:
+    """Makes transmissions between ranks that all make the same ones.
+
+    Args:
+        ranks: Between whom.
+        residuals: What is not sent yet.
+    """
+
+    def __init__(self, ranks: Ranks, residuals: Residuals) -> None:
+        self._ranks = ranks
+        self._residuals = residuals
+
+    def transmission(self, gradient: Gradient, choice: Choice | None) -> Transmission:
+        """Return what sends a gradient as chosen; None: as it is."""
+        buffer = gradient.buffer
+        native = PRECISIONS.get(buffer.dtype)
+        if buffer.is_sparse:
+            return self._sparse_tensor(gradient)
+        if not buffer.numel():
+            return _nothing(gradient)
+        if native is None:
+            gradient.passed_on = f"{buffer.dtype}"
+            return self._as_it_is(gradient)
+        if choice is None:
+            choice = Choice(1, native, Collective.ALL_REDUCE)
+        if choice.ratio < 1 and choice.collective == Collective.REDUCE_SCATTER:
+            return self._scattered(gradient, choice)
+        if choice.ratio < 1:
+            return self._gathered(gradient, choice)
+        if choice.precision == Precision.INT8:
+            return self._scattered(gradient, choice)
+        dtype = buffer.dtype if choice.precision == Precision.FP32 else _DTYPES[choice.precision]
+        if dtype == buffer.dtype and self._residuals.is_empty(gradient.sections):
+            return self._as_it_is(gradient)
+        return self._dense(gradient, dtype)
+
+    def _as_it_is(self, gradient: Gradient) -> Transmission:
+        # DDP, too, multiplies by the reciprocal before it sums.
+        buffer = gradient.buffer.mul_(1 / self._ranks.size)
+        yield AllReduce(buffer)
+        return buffer
+
+    def _sparse_tensor(self, gradient: Gradient) -> Transmission:
+        gradient.passed_on = f"sparse gradient of {', '.join(section.name for section in gradient.sections)}"
+        total = yield SparseAllReduce(gradient.buffer)
+        return total / self._ranks.size
+
+    def _dense(self, gradient: Gradient, dtype: torch.dtype) -> Transmission:
+        """Send all elements, and all that was not sent before, in a type that may have a smaller range.
+
+        What exceeds the range stays in the residual. Errors of rounding do not.
+        """
+        buffer, size = gradient.buffer, self._ranks.size
+        if not is_finite(buffer):
+            gradient.passed_on = NOT_FINITE
+            mean = buffer.to(dtype, copy=True).mul_(1 / size)
+        else:
+            total = self._residuals.taken(gradient.sections, buffer)
+            most = torch.finfo(dtype).max
+            if largest_magnitude(total) > most:
+                within = total.clamp(-most, most)
+                self._residuals.held(gradient.sections, buffer.device).unsent.copy_(total.sub_(within))
+                total = within
+            mean = total.mul_(1 / size).to(dtype)
+        yield AllReduce(mean)
+        yield None
+        return buffer.copy_(mean)
+
+    def _gathered(self, gradient: Gradient, choice: Choice) -> Transmission:
+        """Every rank selects, and all ranks' selections go to all."""
+        buffer = gradient.buffer
+        encoding = self._encoding(gradient, choice)
+        (own,) = encoding.encode([range(buffer.numel())], gradient.parameters)
+        payloads = yield AllGather(own)
+        if not all(map(was_finite, payloads)):
+            return (yield from self._passed_on(gradient, encoding))
+        yield None
+        mean = torch.zeros(buffer.numel(), device=buffer.device)
+        for payload in payloads:
+            encoding.add(payload, mean)
+        return buffer.copy_(mean.mul_(1 / self._ranks.size))
+
+    def _scattered(self, gradient: Gradient, choice: Choice) -> Transmission:
+        """Every rank selects in each range; the range's owner sums and selects again; these selections go to all.
+
+        What its owner leaves out of a sum is the owner's to send later.
+        """
+        buffer, ranks = gradient.buffer, self._ranks
+        ranges = ranks.ranges(buffer.numel())
+        own = ranges[ranks.rank]
+        encoding = self._encoding(gradient, choice)
+        parts = encoding.encode(ranges, gradient.parameters)
+        received = yield Exchange(parts, [encoding.wire_bytes(len(own))] * ranks.size)
+        total = torch.zeros(len(own), device=buffer.device)
+        for part in received:
+            encoding.add(part, total)
+        sizes = [encoding.wire_bytes(len(each)) for each in ranges]
+        padded = torch.zeros(max(sizes), dtype=torch.uint8, device=buffer.device)
+        padded[: sizes[ranks.rank]] = encoding.encode_again(total, all(map(was_finite, received)))
+        payloads = yield AllGather(padded)
+        if not all(map(was_finite, payloads)):
+            return (yield from self._passed_on(gradient, encoding))
+        self._residuals.held(gradient.sections, buffer.device).unsent[own.start : own.stop] += total
+        yield None
+        mean = torch.zeros(buffer.numel(), device=buffer.device)
+        for each, size_bytes, payload in zip(ranges, sizes, payloads, strict=True):
+            encoding.add(payload[:size_bytes], mean[each.start : each.stop])
+        return buffer.copy_(mean.mul_(1 / ranks.size))
+
+    def _encoding(self, gradient: Gradient, choice: Choice) -> Encoding:
+        held = self._residuals.held(gradient.sections, gradient.buffer.device)
+        return Encoding(gradient.buffer, held, self._residuals.momentum, choice, gradient.seed)
+
+    def _passed_on(self, gradient: Gradient, encoding: Encoding) -> Transmission:
+        gradient.passed_on = NOT_FINITE
+        encoding.take_back()
+        return (yield from self._as_it_is(gradient))
+
+
+def _nothing(gradient: Gradient) -> Transmission:
+    yield from ()
+    return gradient.buffer

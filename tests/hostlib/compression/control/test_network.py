@@ -1,0 +1,83 @@
+"""The rate and the latency of a hop, from transmissions whose truth is known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostlib.compression.agreement import Agreed
+from hostlib.compression.control.cost import Cost
+from hostlib.compression.control.network import Network, link_times_s, sensed
+
+
+def measured(
+    *, ready_s: tuple[float, ...], costs: list[Cost], rate: float, hop_s: float, told_s: float | None
+) -> Agreed:
+    """What ranks agree on of a step over a link with this rate, in bytes per second."""
+    free_s, network_s = 0.0, []
+    for at_s, cost in zip(ready_s, costs, strict=True):
+        issued_s = at_s + cost.encode_s
+        free_s = max(free_s, issued_s) + cost.hops * hop_s + cost.link_bytes / rate
+        network_s.append(free_s - issued_s)
+    return Agreed(tuple(network_s), ready_s, 1.0, 0.7, 1.0, round_trip_s=told_s)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.floats(1, 1e8), st.integers(1, 20), st.floats(0, 0.1)), min_size=1, max_size=6
+    ),
+    st.floats(1e5, 1e10),
+)
+def test_the_rate_is_exact_where_the_latency_is_known(
+    buckets: list[tuple[float, float, int, float]], rate: float
+) -> None:
+    """Whatever the sizes, and though transmissions wait for each other; the hops take at most half of the smallest."""
+    costs = [Cost(size, size, hops, encode_s, 0) for _, size, hops, encode_s in buckets]
+    hop_s = min(cost.link_bytes / rate / cost.hops for cost in costs) / 2
+    ready_s = tuple(sorted(bucket[0] for bucket in buckets))
+    agreed = measured(ready_s=ready_s, costs=costs, rate=rate, hop_s=hop_s, told_s=2 * hop_s)
+    busy_s = link_times_s(agreed, costs)
+    assert sum(busy_s) == pytest.approx(sum(cost.hops * hop_s + cost.link_bytes / rate for cost in costs), abs=1e-9)
+    value = sensed(Network(), 1.0, agreed, costs, 0).rate.value
+    assert value is not None
+    if sum(busy_s) > 1e-5:  # differences of seconds keep ten digits
+        assert value == pytest.approx(rate, rel=1e-3)
+
+
+COSTS = [Cost(1000, 1000, 10, 0, 0)]
+
+
+def seen(rates: list[float]) -> list[float | None]:
+    network, found = Network(), []
+    for number, rate in enumerate(rates):
+        agreed = measured(ready_s=(0.0,), costs=COSTS, rate=rate, hop_s=0, told_s=None)
+        network = sensed(network, float(number), agreed, COSTS, 0)
+        found.append(network.rate.value)
+    return found
+
+
+def test_the_rate_falls_at_once_and_rises_with_the_third_sample() -> None:
+    assert seen([100, 100, 100, 50, 200, 200, 200, 1000, 200]) == pytest.approx(
+        [100, 100, 100, 50, 50, 50, 200, 200, 200]
+    )
+
+
+def test_the_start_up_table_tells_the_hop_where_no_round_trip_is_known() -> None:
+    agreed = measured(ready_s=(0.0,), costs=COSTS, rate=1000, hop_s=0.01, told_s=None)
+    network = sensed(Network(), 1.0, agreed, COSTS, 0.01)
+    assert network.hop_s == 0.01
+    assert network.rate.value == pytest.approx(1000)
+
+
+def test_a_round_trip_that_cannot_be_true_explains_half_of_a_transmission_at_most() -> None:
+    agreed = measured(ready_s=(0.0,), costs=COSTS, rate=1000, hop_s=0, told_s=100.0)
+    network = sensed(Network(), 1.0, agreed, COSTS, 0)
+    assert network.hop_s == pytest.approx(0.05)
+    assert network.rate.value == pytest.approx(2000)
+    assert network.latency_share == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("network_s", "costs"), [((0.0,), COSTS), ((1.0,), [Cost(0, 0, 0, 0, 0)]), ((1e-12,), [Cost(1e9, 1e9, 14, 0, 0)])]
+)
+def test_a_step_that_tells_nothing_changes_nothing(network_s: tuple[float, ...], costs: list[Cost]) -> None:
+    assert sensed(Network(), 1.0, Agreed(network_s, (0.0,), 1.0, 0.7, 1.0), costs, 0) == Network()

@@ -1,0 +1,48 @@
+"""The order of choices, and the error model behind it."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.control.cost import Bucket, MeasuredCosts
+from hostlib.compression.control.rungs import lost_energy, rungs
+
+
+def test_the_error_of_an_all_gather() -> None:
+    """The largest 1 % hold 0.01^(1/4) of the energy, of which rounding to int8 takes a thousandth."""
+    assert lost_energy(Choice(0.01, Precision.FP32, Collective.ALL_GATHER), 8) == pytest.approx(1 - 0.01**0.25)
+    assert lost_energy(Choice(0.01, Precision.INT8, Collective.ALL_GATHER), 8) == pytest.approx(1 - 0.999 * 0.01**0.25)
+    assert lost_energy(Choice(1, Precision.FP32, Collective.ALL_REDUCE), 8) == 0
+
+
+@given(st.floats(0.001, 0.999), st.integers(2, 1000))
+def test_selecting_again_delivers_less_and_never_less_than_without_overlap(ratio: float, ranks: int) -> None:
+    again = lost_energy(Choice(ratio, Precision.FP16, Collective.REDUCE_SCATTER), ranks)
+    assert lost_energy(Choice(ratio, Precision.FP16, Collective.ALL_GATHER), ranks) <= again
+    assert again <= lost_energy(Choice(ratio / ranks, Precision.FP16, Collective.ALL_GATHER), ranks)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16, Precision.FP16])
+@pytest.mark.parametrize("ranks", [1, 2, 8, 1000])
+def test_dense_comes_first_and_errors_rise(precision: Precision, ranks: int) -> None:
+    found = rungs([Bucket(1_000_000, ranks, precision), Bucket(0, ranks, precision)], MeasuredCosts(), 0.001)
+    assert found[0].choice == Choice(1, precision, Collective.ALL_REDUCE)
+    errors = [rung.error for rung in found[1:]]
+    assert errors == sorted(errors)
+    assert min(rung.choice.ratio for rung in found) == 0.001
+    assert all(rung.choice.precision != Precision.FP32 for rung in found[1:])
+    assert len({rung.choice for rung in found}) == len(found)
+
+
+def test_neighbours_differ_by_a_sixth_in_bytes() -> None:
+    """So what is left over of a budget is at most that share of it."""
+    found = rungs([Bucket(10_000_000, 8)], MeasuredCosts(), 0.001)
+    sparse = [
+        rung.link_bytes
+        for rung in found
+        if rung.choice.ratio < 1 and (rung.choice.precision, rung.choice.collective) == ("int8", "reduce-scatter")
+    ]
+    assert all(after / before > 0.83 for before, after in pairwise(sparse))
