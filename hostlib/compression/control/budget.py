@@ -27,6 +27,9 @@ PROBING_INTERVAL = 8
 MOSTLY_LATENCY = 0.4
 """From this share of hops on, transmissions are too small to tell the rate, and probing finds whether more is there."""
 
+FEWER_LEVELS = (1, 2, 4, 8)
+"""How many levels lower the buckets are tried that are short of time."""
+
 MOST_GATHERING_RANKS = 4
 """Up to here the first steps' sparse payloads travel by all-gather, which moves less than a reduce-scatter there."""
 
@@ -147,15 +150,18 @@ class Budget:
         timing = _median(state.timings)
         slack_s = min(agreed.slack_s or 0.0, timing.compute_s)  # a transmission hides behind one step at most
         plan = _Plan(self.rungs, timing, rate, state.network.hop_s)
-        allowed_s = slack_s + self.settings.tolerated_loss * timing.compute_s
-        deadline_s = timing.backward_s + allowed_s
+        tolerated_s = self.settings.tolerated_loss * timing.compute_s
+        deadline_s = timing.backward_s + slack_s + tolerated_s
         dense = [0] * len(self.buckets)
         outcome, levels = Outcome.DENSE, dense
         if plan.forecast(dense).finish_s > deadline_s:
             outcome = Outcome.COMPRESSED
             fastest_s = plan.fastest_s()
             if fastest_s > deadline_s:
-                outcome, deadline_s = Outcome.NOTHING_FITS, fastest_s + allowed_s
+                outcome = Outcome.NOTHING_FITS
+            deadline_s = max(
+                deadline_s, fastest_s + tolerated_s / 2
+            )  # speed is not all, even where there is little time
             levels = plan.filled(deadline_s, [bucket.elements for bucket in self.buckets])
         choices = tuple(plan.ladder[level].choice for level in levels)
         first_s = min(timing.ready_s)
@@ -212,45 +218,75 @@ class _Plan:
     def filled(self, deadline_s: float, elements: Sequence[int]) -> list[int]:
         """Return the levels that fill the time until a deadline which the buckets can meet if they are alike.
 
-        Progressive filling: all buckets rise together until one more level would be late. Then the buckets that make it
-        late stay, but for one more level where it fits, the largest first; the others rise on.
+        The buckets that are ready last are often the ones that are short of time. They get all of it at first; then it
+        is tried what the others gain if these get less, for encoding takes time of theirs, and the least error counts.
         """
         count = len(elements)
         level = next(
             level for level in range(len(self.ladder)) if self.forecast([level] * count).finish_s <= deadline_s
         )
-        levels = [level] * count
-        rising = list(range(count))
+        filled, short = self._raised(deadline_s, level, [0] * count, elements)
+        tried = [filled]
+        for fewer in FEWER_LEVELS if len(short) < count else ():
+            highest = [0] * count
+            for position in short:
+                highest[position] = min(len(self.ladder) - 1, filled[position] + fewer)
+            tried.append(self._raised(deadline_s, level, highest, elements)[0])
+        return min(tried, key=lambda levels: self._error(levels, elements))
+
+    def _error(self, levels: Sequence[int], elements: Sequence[int]) -> float:
+        return sum(self.ladder[level].error * count for level, count in zip(levels, elements, strict=True))
+
+    def _raised(
+        self, deadline_s: float, level: int, highest: Sequence[int], elements: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Return the levels to which the buckets rise together, and which of them stayed first.
+
+        All rise from a level until one more would be late. Then the buckets that make it late stay, but for one more
+        level where it fits, the largest first; the others rise on.
+
+        Args:
+            deadline_s: When all sums must be there.
+            level: Where the buckets start; there they meet the deadline.
+            highest: The level, by bucket, above which it does not rise.
+            elements: By bucket.
+        """
+        rising = list(range(len(elements)))
+        levels = _at(rising, rising, level, highest)
+        short: list[int] = []
         while rising and level:
-            level = self._common(levels, rising, level, deadline_s)
-            levels = _at(levels, rising, level)
+            level = self._common(levels, rising, level, highest, deadline_s)
+            levels = _at(levels, rising, level, highest)
             if level:
-                late = self.forecast(_at(levels, rising, level - 1))
+                late = self.forecast(_at(levels, rising, level - 1, highest))
                 chain = [position for position in rising if position >= late.chain_start] or rising
                 rising = [position for position in rising if position not in chain]
+                short = short or chain
                 for position in sorted(chain, key=lambda position: -elements[position]):
-                    risen = _at(levels, [position], level - 1)
+                    risen = _at(levels, [position], level - 1, highest)
                     if self.forecast(risen).finish_s <= deadline_s:
                         levels = risen
-        return levels
+        return levels, short
 
-    def _common(self, levels: Sequence[int], rising: Sequence[int], level: int, deadline_s: float) -> int:
+    def _common(
+        self, levels: Sequence[int], rising: Sequence[int], level: int, highest: Sequence[int], deadline_s: float
+    ) -> int:
         """Return the least level, by bisection, at which all that rise still meet the deadline."""
         late, met = -1, level
         while met - late > 1:
             middle = (late + met) // 2
-            if self.forecast(_at(levels, rising, middle)).finish_s <= deadline_s:
+            if self.forecast(_at(levels, rising, middle, highest)).finish_s <= deadline_s:
                 met = middle
             else:
                 late = middle
         return met
 
 
-def _at(levels: Sequence[int], positions: Sequence[int], level: int) -> list[int]:
-    """Return the levels with those of some buckets set."""
+def _at(levels: Sequence[int], positions: Sequence[int], level: int, highest: Sequence[int]) -> list[int]:
+    """Return the levels with those of some buckets set, as high as each may be."""
     changed = list(levels)
     for position in positions:
-        changed[position] = level
+        changed[position] = max(level, highest[position])
     return changed
 
 

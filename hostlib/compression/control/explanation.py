@@ -20,7 +20,7 @@ class Outcome(StrEnum):
     UNCHANGED = "There were no measurements of all ranks to decide from, so nothing changes"
     DENSE = "Dense fits"
     COMPRESSED = "Dense does not fit"
-    NOTHING_FITS = "Nothing fits, so the fastest counts as the deadline"
+    NOTHING_FITS = "Nothing fits, so what is sent is near the fastest"
 
 
 @dataclass(frozen=True, slots=True)

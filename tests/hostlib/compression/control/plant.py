@@ -85,7 +85,7 @@ class Plant:
                 free_s = begin_s + (free_s - begin_s) * self.random.lognormvariate(0, self.noise)
             busy_s += free_s - begin_s
             sent += price.link_bytes
-            network_s.append(free_s - issued_s)
+            network_s.append(max(0.0, free_s - issued_s))
             decoded_s = max(decoded_s, free_s) + price.decode_s
         backward_s += encoded_s
         step_s = forward_s + max(backward_s, decoded_s - self.slack_s)
