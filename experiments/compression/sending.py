@@ -130,17 +130,24 @@ def is_low_rank(shape: Shape, rank: int) -> bool:
     return len(shape) > 1 and (rows + columns) * rank * MIN_COMPRESSION_RATE < rows * columns
 
 
-def _low_rank(rank: int, bucket: ModelBucket, table: CodecTable) -> Sending:
-    """Charge three all-reduces: of what is sent as it is, of all P, of all Q. Each matrix has three products."""
-    factors = [(shape[0], prod(shape[1:])) for shape in bucket.shapes if is_low_rank(shape, rank)]
-    compressed = sum(rows * columns for rows, columns in factors)
-    values = (
-        bucket.elements - compressed,
+def low_rank_values(bucket: ModelBucket, rank: int) -> tuple[int, int, int]:
+    """Return how many values of a bucket PowerSGD sends as they are, in all P, and in all Q."""
+    factors = _factors(bucket, rank)
+    return (
+        bucket.elements - sum(rows * columns for rows, columns in factors),
         rank * sum(rows for rows, _ in factors),
         rank * sum(columns for _, columns in factors),
     )
-    product_s = table.multiply_add_s * rank * compressed
-    transfers = tuple(all_reduce(_FP32_BYTES * count) for count in values if count)
+
+
+def _factors(bucket: ModelBucket, rank: int) -> list[tuple[int, int]]:
+    return [(shape[0], prod(shape[1:])) for shape in bucket.shapes if is_low_rank(shape, rank)]
+
+
+def _low_rank(rank: int, bucket: ModelBucket, table: CodecTable) -> Sending:
+    """Charge three all-reduces: of what is sent as it is, of all P, of all Q. Each matrix has three products."""
+    product_s = table.multiply_add_s * rank * sum(rows * columns for rows, columns in _factors(bucket, rank))
+    transfers = tuple(all_reduce(_FP32_BYTES * count) for count in low_rank_values(bucket, rank) if count)
     return Sending(transfers, encode_s=product_s, decode_s=2 * product_s)
 
 

@@ -6,12 +6,12 @@ proportions as the real model's buckets. The mean that the ranks decode updates 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from experiments.compression.low_rank import PowerSgd
+from experiments.compression.outcomes import FoldCurve
 from experiments.compression.ranks import VirtualRanks
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import LowRank, StepPlan
@@ -22,21 +22,6 @@ MOMENTUM = 0.9
 IMAGES_PER_RANK = 16
 EVALUATIONS = 40
 """How often a training is tested, at equal distances, the last time at its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """How many of the test examples were right after so many steps.
-
-    Attributes:
-        steps: When it was tested.
-        correct: By test.
-        tested: Examples in each test.
-    """
-
-    steps: tuple[int, ...]
-    correct: tuple[int, ...]
-    tested: int
 
 
 class FlatModel:
@@ -87,7 +72,7 @@ def order_of(training: torch.Tensor, fold: int, steps: int) -> torch.Tensor:
     return torch.cat(epochs)[:needed].view(steps, HOSTS, IMAGES_PER_RANK)
 
 
-def train(task: Task, fold: int, plans: Sequence[StepPlan], real: RealModel, *, corrects_momentum: bool) -> Curve:
+def train(task: Task, fold: int, plans: Sequence[StepPlan], real: RealModel, *, corrects_momentum: bool) -> FoldCurve:
     """Train on all folds but one, a step for each plan, and test on that one."""
     torch.set_num_threads(1)
     torch.manual_seed(fold)
@@ -122,4 +107,4 @@ def train(task: Task, fold: int, plans: Sequence[StepPlan], real: RealModel, *, 
         flat.weights.add_(mean, alpha=-rate)
         if step + 1 in tests:
             tests[step + 1] = flat.correct(examples, tested)
-    return Curve(tuple(tests), tuple(tests.values()), len(tested))
+    return FoldCurve(tuple(tests), tuple(tests.values()), len(tested))
