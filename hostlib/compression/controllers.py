@@ -7,7 +7,7 @@ from hostlib.compression.agreement import Agreed
 from hostlib.compression.choice import Choice
 from hostlib.compression.control import paper, windowed
 from hostlib.compression.control.budget import Budget, BudgetSettings
-from hostlib.compression.control.cost import Bucket, MeasuredCosts, cost
+from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.control.network import link_times_s
 from hostlib.compression.control.paper import PaperParameters
 
@@ -76,7 +76,7 @@ class _OneRatio:
 
     def _sensed(self, sent: Sequence[Choice], agreed: Agreed) -> tuple[float, float]:
         """Return the bytes of a step, and for how long the network was busy with them."""
-        costs = [cost(choice, bucket, self._measured) for choice, bucket in zip(sent, self._buckets, strict=True)]
+        costs = [transmission_cost(choice, bucket, self._measured) for choice, bucket in zip(sent, self._buckets, strict=True)]
         return sum(each.out_bytes for each in costs), sum(link_times_s(agreed, costs))
 
 
@@ -110,7 +110,7 @@ class WindowedController(_OneRatio):
     def __init__(self, buckets: Sequence[Bucket], measured: MeasuredCosts, parameters: PaperParameters) -> None:
         super().__init__(buckets, measured, parameters)
         self._state, self._choice = windowed.start(parameters)
-        self._dense_bytes = sum(cost(each.dense_choice, each, measured).out_bytes for each in buckets)
+        self._dense_bytes = sum(transmission_cost(each.dense_choice, each, measured).out_bytes for each in buckets)
 
     @property
     def reason(self) -> str:

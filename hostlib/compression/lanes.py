@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hostlib.compression.collectives import Operation, Ranks
+from hostlib.compression.collectives import AllGather, Operation, Ranks
 
 Transmission = Generator[Operation | None, Any, torch.Tensor]
 """Yields collectives, is sent what came of each, and returns what the gradient has become.
@@ -83,12 +83,13 @@ class Lanes:
         def begin() -> "Operation | _Returned | None":
             if queued is not None:
                 queued.synchronize()
-            carried.ready_s = _now_s()
+                carried.ready_s = _now_s()
             step = _advanced(transmission, None)
             self._computing.synchronize()
             carried.encoded_s = carried.completed_s = _now_s()
             return step
 
+        carried.ready_s = _now_s()
         first = self._computing.submit(begin)
         self._sending.submit(lambda: self._send(transmission, first, carried, beside, promise))
         return ended
@@ -110,7 +111,7 @@ class Lanes:
                 beside = None
                 step = _advanced(transmission, result)
             if beside is not None:
-                beside.heard(_Message(beside.message, self._ranks, self._device).all())
+                carried.sent_bytes += _Message(beside, self._ranks, self._device).end(self._ranks)
             if isinstance(step, _Returned):
                 promise.set_result(step.value)
             else:
@@ -145,7 +146,7 @@ def carry_here(
                 beside = None
             step = _advanced(transmission, result)
         if beside is not None:
-            beside.heard(_Message(beside.message, ranks, device).all())
+            carried.sent_bytes += _Message(beside, ranks, device).end(ranks)
         return step.value
 
 
@@ -175,24 +176,27 @@ class _Lane:
 class _Message:
     """One message of each rank, on its way."""
 
-    def __init__(self, message: bytes, ranks: Ranks, device: torch.device) -> None:
-        own = torch.frombuffer(bytearray(message), dtype=torch.uint8).to(device)
-        self._gathered = [torch.empty_like(own) for _ in range(ranks.size)]
-        self._work = dist.all_gather(self._gathered, own, group=ranks.group, async_op=True)
+    def __init__(self, beside: Beside, ranks: Ranks, device: torch.device) -> None:
+        self._heard = beside.heard
+        self._own = torch.frombuffer(bytearray(beside.message), dtype=torch.uint8).to(device)
+        self._gathered = [torch.empty_like(self._own) for _ in range(ranks.size)]
+        self._work = dist.all_gather(self._gathered, self._own, group=ranks.group, async_op=True)
 
-    def all(self) -> list[bytes]:
+    def end(self, ranks: Ranks) -> int:
+        """Wait for it and hear all; return how many bytes this rank sent."""
         self._work.wait()
-        return [bytes(each.cpu().numpy()) for each in self._gathered]
+        self._heard([bytes(each.cpu().numpy()) for each in self._gathered])
+        return AllGather(self._own).sent_bytes(ranks)
 
 
 def _run(step: Operation, carried: Carried, ranks: Ranks, device: torch.device, beside: Beside | None) -> Any:
     """Run one collective, with a message beside it, and return what came of it."""
-    message = None if beside is None else _Message(beside.message, ranks, device)
+    message = None if beside is None else _Message(beside, ranks, device)
     result = step.run(ranks)
     carried.completed_s = _now_s()
     carried.sent_bytes += step.sent_bytes(ranks)
-    if beside is not None and message is not None:
-        beside.heard(message.all())
+    if message is not None:
+        carried.sent_bytes += message.end(ranks)
     return result
 
 

@@ -12,7 +12,7 @@ from hostlib import checks
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.collectives import Ranks
-from hostlib.compression.control.cost import Bucket, MeasuredCosts, cost
+from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.controllers import Controller
 from hostlib.compression.lanes import Beside, Carried
 from hostlib.compression.residuals import Sections
@@ -49,7 +49,7 @@ class Totals:
 
     def plus(self, sent: Sequence[Sent]) -> "Totals":
         """Return these with one step's buckets added."""
-        dense = [cost(each.bucket.dense_choice, each.bucket, MeasuredCosts()).out_bytes for each in sent]
+        dense = [transmission_cost(each.bucket.dense_choice, each.bucket, MeasuredCosts()).out_bytes for each in sent]
         causes = Counter(each.gradient.passed_on for each in sent if each.gradient.passed_on)
         return Totals(
             self.sent_bytes + sum(each.carried.sent_bytes for each in sent),
