@@ -18,7 +18,7 @@ from hostlib.compression.control.cost import (
     Bucket,
     Linear,
     MeasuredCosts,
-    cost,
+    transmission_cost,
     values_sent,
 )
 
@@ -104,7 +104,7 @@ def sendings(
 
 
 def _chosen(choice: Choice, elements: int, table: CodecTable, form: Form) -> Sending:
-    charged = cost(choice, Bucket(elements, HOSTS), table.costs)
+    charged = transmission_cost(choice, Bucket(elements, HOSTS), table.costs)
     return Sending(_transfers(choice, elements, form), charged.encode_s, charged.decode_s)
 
 
