@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 BPS_PER_MBPS = 1e6
 FAST_BPS = 10e9
@@ -41,7 +42,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         starts_s = [part.from_s for part in self.parts]
-        if starts_s[:1] != [0.0] or any(later <= before for before, later in zip(starts_s, starts_s[1:], strict=False)):
+        if starts_s[:1] != [0.0] or any(later <= before for before, later in pairwise(starts_s)):
             raise ValueError(
                 f"{self.name}: conditions must begin at 0 s, each later than the one before, at {starts_s}"
             )

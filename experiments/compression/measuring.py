@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from experiments.compression.conditions import Condition, Conditions, contended, falling, fixed
 from experiments.compression.methods import ADAPTIVE, BASELINES, FIXED, METHODS, Method
+from experiments.compression.numbers import OURS
 from experiments.compression.outcomes import (
     BATCH,
     AtRate,
@@ -53,11 +54,11 @@ def under_scenario(case: ScenarioCase) -> UnderScenario:
             part.streams,
             {mode: _share(job, _of_part(steps, part)) for mode, steps in done.items()},
             {method.name: _steady_share(job, method, part) for method in (*BASELINES, *FIXED)},
-            _used_where_compressed(_of_part(done["budget"], part)),
+            _used_where_compressed(_of_part(done[OURS], part)),
         )
         for part in conditions.parts
     ]
-    ratios = tuple((step.start_s, _ratio(step, job.model)) for step in done["budget"])
+    ratios = tuple((step.start_s, _ratio(step, job.model)) for step in done[OURS])
     return UnderScenario(case, tuple(parts), ratios)
 
 
@@ -108,7 +109,9 @@ def _steady_share(job: Job, method: Method, part: Condition) -> float:
 
 
 def _used_where_compressed(steps: Sequence[Step]) -> float | None:
-    compressed = [step for step in steps if any(choice.ratio < 1 for choice in step.plan)]
+    compressed = [
+        step for step in steps if isinstance(step.plan, tuple) and any(choice.ratio < 1 for choice in step.plan)
+    ]
     if not compressed:
         return None
     return sum(min(step.busy_s, step.free_s) for step in compressed) / sum(step.free_s for step in compressed)
@@ -118,7 +121,5 @@ def _ratio(step: Step, model: RealModel) -> float:
     if isinstance(step.plan, LowRank):
         sent: float = sum(sum(low_rank_values(bucket, step.plan.rank)) for bucket in model.buckets)
     else:
-        sent = sum(
-            choice.ratio * bucket.elements for choice, bucket in zip(step.plan, model.buckets, strict=True)
-        )
+        sent = sum(choice.ratio * bucket.elements for choice, bucket in zip(step.plan, model.buckets, strict=True))
     return sent / model.elements

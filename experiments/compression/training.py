@@ -6,6 +6,7 @@ proportions as the real model's buckets. The mean that the ranks decode updates 
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -61,7 +62,7 @@ def bucket_ranges(elements: int, model: RealModel) -> list[slice]:
         sent += bucket.elements
         starts.append(max(round(elements * sent / model.elements), starts[-1] + 1))
     starts[-1] = elements
-    return [slice(start, stop) for start, stop in zip(starts, starts[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(starts)]
 
 
 def order_of(training: torch.Tensor, fold: int, steps: int) -> torch.Tensor:
