@@ -21,7 +21,7 @@ from experiments.compression.tasks import Examples, Task
 
 MOMENTUM = 0.9
 IMAGES_PER_RANK = 16
-EVALUATIONS = 40
+EVALUATIONS = 20
 """How often a training is tested, at equal distances, the last time at its end."""
 
 

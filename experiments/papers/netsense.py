@@ -39,6 +39,8 @@ Measured = AtRate | UnderScenario | Trained
 TASKS = ("digits", "characters")
 FOLDS = 5
 LEAST_STEPS = 40
+STEADY_STEPS = 120
+"""As many show a throughput at one rate."""
 PRINTED_COMPUTE_S = (0.1, 0.25, 0.3, 0.6)
 VGG_RATES_MBPS = (2_500.0, 5_000.0, 10_000.0)
 OTHER_DEVICES = ("CPU", "GPU, plain indices")
@@ -69,11 +71,13 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
         """Return times at fixed rates, then the scenarios, then all trainings."""
         jobs = [JobName(MODEL, compute_s, DEVICE) for compute_s in PRINTED_COMPUTE_S]
         jobs += [JobName(MODEL, compute_s, device) for device in OTHER_DEVICES for compute_s in COMPUTE_S]
-        rates = [RateCase(job, rate, self.steps) for job in jobs for rate in (*RATES_MBPS, FAST_MBPS)]
-        rates += [
-            RateCase(JobName("VGG16", compute_s, DEVICE), rate, self.steps)
-            for compute_s in PRINTED_COMPUTE_S
-            for rate in VGG_RATES_MBPS
+        jobs_at = [(job, rate) for job in jobs for rate in (*RATES_MBPS, FAST_MBPS)]
+        jobs_at += [
+            (JobName("VGG16", compute_s, DEVICE), rate) for compute_s in PRINTED_COMPUTE_S for rate in VGG_RATES_MBPS
+        ]
+        rates = [
+            RateCase(job, rate, self.steps if job == _TRAINED_JOB else min(self.steps, STEADY_STEPS))
+            for job, rate in jobs_at
         ]
         named = [JobName(MODEL, compute_s, DEVICE) for compute_s in COMPUTE_S]
         scenarios = [ScenarioCase(job, scenario) for scenario in Scenario for job in named]

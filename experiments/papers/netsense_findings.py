@@ -63,7 +63,7 @@ ASSUMPTIONS = (
     "warm-up.",
     "TopK-0.1 sends values and indices of 32 bits by all-gather, as the paper; the residual keeps the rest. "
     "PowerSGD is charged three all-reduces of the bytes that its rank has on the real shapes.",
-    "Time to accuracy is to dense's final accuracy less 0.5 point, linear between 40 tests, from the first step on.",
+    "Time to accuracy is to dense's final accuracy less 0.5 point, linear between 20 tests, from the first step on.",
     "Scenario 2 falls from 2000 to 200 Mbit/s in steps of 200, scenario 3 has up to 4 TCP streams of others on "
     "links of 1000 Mbit/s; each condition holds 30 s, of which the first 5 steps do not count. Hindsight chooses "
     "the fastest fixed configuration that ends at most 0.5 point below dense in every task.",
