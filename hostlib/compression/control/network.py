@@ -24,6 +24,16 @@ less for a few steps costs little; to send too much holds up the job. The least 
 with the third, and one sample that is too high changes nothing.
 """
 
+MOSTLY_LATENCY = 0.4
+"""From this share of hops on, transmissions are too small to tell the rate.
+
+Then a sample counts only if it is higher, as BBR has it of those that the application limits, and the estimate grows
+until transmissions are large enough.
+"""
+
+PROBING_GAIN = 1.25
+"""By which the estimate grows in each such step; BBR probes with it."""
+
 FASTEST_BYTES_PER_S = 1e13
 """A sample above it comes from a clock that jumped."""
 
@@ -47,6 +57,11 @@ class Network:
     bucket_hop_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
     hop_s: float = 0
     latency_share: float = 0
+
+    @property
+    def probing(self) -> bool:
+        """Whether the last step was too small to tell the rate."""
+        return self.latency_share >= MOSTLY_LATENCY
 
 
 def sensed(network: Network, time_s: float, agreed: Agreed, costs: Sequence[Cost], measured_hop_s: float) -> Network:
@@ -76,7 +91,10 @@ def sensed(network: Network, time_s: float, agreed: Agreed, costs: Sequence[Cost
     hop_s = min(assumed_s, least_s / 2)  # so at least half of each transmission's time is its bytes'
     hops_s = sum(cost.hops * hop_s for cost, _ in transmissions)
     all_s = sum(busy_s for _, busy_s in transmissions)
-    rate = network.rate.update(network.steps, sum(cost.link_bytes for cost, _ in transmissions) / (all_s - hops_s))
+    sample = sum(cost.link_bytes for cost, _ in transmissions) / (all_s - hops_s)
+    if hops_s / all_s >= MOSTLY_LATENCY and network.rate.samples:
+        sample = min(FASTEST_BYTES_PER_S, max(sample, PROBING_GAIN * network.rate.samples[-1][1]))
+    rate = network.rate.update(network.steps, sample)
     return Network(network.steps + 1, rate, round_trips, bucket_hops, hop_s, hops_s / all_s)
 
 

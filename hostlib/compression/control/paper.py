@@ -3,8 +3,8 @@
 **It does not work, and is here to show that.** BtlBw and RTprop are extremes of the same transmissions: with a
 transfer time of L + x/B for x bytes, the bandwidth-delay product is at most about the size of one transmission. So
 "data size > 0.9 BDP" holds whenever the network is the bottleneck, and the ratio halves down to its floor or to what
-the latency alone allows. RTprop falls with each smaller transmission, so the ratio stays there when the bandwidth grows;
-BtlBw never falls, so it stays when the bandwidth falls, too. Use ``budget``.
+the latency alone allows. RTprop falls with each smaller transmission, so the ratio stays there when the bandwidth
+grows; BtlBw never falls, so it stays when the bandwidth falls, too. Use ``budget``.
 """
 
 from dataclasses import dataclass, replace

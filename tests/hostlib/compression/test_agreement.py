@@ -56,13 +56,12 @@ def test_a_changed_byte_is_noticed(proposal: Proposal, data: st.DataObject) -> N
         Proposal.from_bytes(bytes(encoded))
 
 
-@given(st.binary(max_size=200))
-def test_random_bytes_are_refused_or_are_a_proposal_that_can_be(data: bytes) -> None:
-    try:
+@pytest.mark.parametrize(
+    "data", [b"", b"\x01", bytes(size_bytes(0)), b"\x02" + ONE.to_bytes()[1:], ONE.to_bytes()[:-1]]
+)
+def test_what_is_no_proposal_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedProposalError, match="expected"):
         Proposal.from_bytes(data)
-    except MalformedProposalError:
-        return
-    raise AssertionError("random bytes pass a checksum once in 65,536 times, and 200 bytes of hypothesis do not")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1e-9, 1e31])

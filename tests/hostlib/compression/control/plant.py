@@ -28,12 +28,12 @@ class Plant:
     """One rank's view of a job whose ranks are alike.
 
     Attributes:
-        rate_bps: Of the link, by time in seconds.
+        rate_bps: Of the link; a function is one of the time in seconds.
         noise: Standard deviation of what multiplies each transmission's time, log-normal.
         round_trip_error: What the measured round trip is of the true one.
     """
 
-    rate_bps: Callable[[float], float]
+    rate_bps: float | Callable[[float], float]
     compute_s: float = 0.25
     elements: Sequence[int] = RESNET18_ELEMENTS
     ready: Sequence[float] = RESNET18_READY
@@ -56,6 +56,8 @@ class Plant:
 
     def sent_until(self, start_s: float, link_bytes: float) -> float:
         """When these bytes are through, if they start at a time; the rate is constant for slices of 10 ms."""
+        if not callable(self.rate_bps):
+            return start_s + link_bytes * 8 / self.rate_bps
         at_s = start_s
         while link_bytes > 0:
             rate = self.rate_bps(at_s) / 8
@@ -129,17 +131,9 @@ class Run:
 
 
 def fastest(plant: Plant) -> float:
-    """The shortest step of any fixed choice that all buckets share, at the rate of this moment."""
-    twin = replace(plant, noise=0)
-    choices = [rung.choice for rung in rungs(plant.buckets, plant.costs, 0.001)]
-    return min(_alone(twin, choice) for choice in choices)
-
-
-def _alone(plant: Plant, choice: Choice) -> float:
-    at_s = plant.time_s
-    step_s = plant.step([choice] * len(plant.elements))[1].step_s
-    plant.time_s = at_s
-    return step_s
+    """The shortest step of any fixed choice that all buckets share, in hindsight, at the rate of this moment."""
+    found = rungs(plant.buckets, plant.costs, 0.001)
+    return min(replace(plant, noise=0).step([rung.choice] * len(rung.costs))[1].step_s for rung in found)
 
 
 def run(

@@ -81,3 +81,16 @@ def test_a_round_trip_that_cannot_be_true_explains_half_of_a_transmission_at_mos
 )
 def test_a_step_that_tells_nothing_changes_nothing(network_s: tuple[float, ...], costs: list[Cost]) -> None:
     assert sensed(Network(), 1.0, Agreed(network_s, (0.0,), 1.0, 0.7, 1.0), costs, 0) == Network()
+
+
+def test_transmissions_that_are_mostly_latency_let_the_rate_grow_until_it_shows() -> None:
+    """Hops take 100 ms; 10 bytes take 10 ms at 1000 bytes/s, and too little to tell. 1000 bytes take a second."""
+    network, found = Network(), []
+    for size, rate in [(1000, 1000), (10, 1000), (10, 500), (10, 500), (1000, 1500), (1000, 1500), (1000, 900)]:
+        costs = [Cost(size, size, 10, 0, 0)]
+        agreed = measured(ready_s=(0.0,), costs=costs, rate=rate, hop_s=0.01, told_s=0.02)
+        network = sensed(network, 0.0, agreed, costs, 0)
+        found.append((network.probing, network.rate.samples[-1][1]))
+    assert [probing for probing, _ in found] == [False, True, True, True, False, False, False]
+    assert [rate for _, rate in found[:4]] == pytest.approx([1000, 1250, 1562.5, 1953.125])
+    assert network.rate.value == pytest.approx(found[-1][1])
