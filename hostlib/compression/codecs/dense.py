@@ -3,6 +3,8 @@
 An all-reduce in fp16 or bf16 needs no payload: the backend adds what was multiplied by one ``safe_scale`` on all ranks.
 """
 
+import math
+
 import torch
 
 from hostlib.compression.choice import Precision
@@ -45,7 +47,7 @@ def encode(
         if unsent.shape != vector.shape or unsent.device != vector.device:
             raise ValueError(f"unsent: expected {len(vector)} elements on {vector.device}, as the vector has")
     out = payload.allocated(into, wire_bytes(len(vector), precision), vector.device)
-    is_finite = bool(torch.isfinite(torch.tensor(values.largest_magnitude(vector))))
+    is_finite = math.isfinite(values.largest_magnitude(vector))
     stop = payload.SIZE_BYTES + values.size_bytes(len(vector), precision)
     scale = values.encode(vector, precision, seed, out[payload.SIZE_BYTES : stop], unsent)
     if unsent is not None and not is_finite:

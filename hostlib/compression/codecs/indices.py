@@ -6,9 +6,9 @@ for each index, and is as long as the upper bits of the largest number need. Wit
 of the chosen elements.
 
 The size depends on ``elements`` and ``count`` alone, at most 0.6 bits per index above the entropy log2 C(n, k) / k, so
-that ranks gather payloads of one size without telling each other. Golomb-Rice codes of the same deltas have exactly
-this size at worst and 0.1 to 0.5 bits less on average, of which an all-gather of equal sizes gains nothing, and take
-twice as long to decode (``benchmarks/compression_codecs.py``, "indices").
+that ranks gather payloads of one size without telling each other. Golomb-Rice codes of the gaps have this size at
+worst, and about 0.4 bits less on average, of which an all-gather of equal sizes gains nothing; they take twice as long
+to decode (``benchmarks/compression_codecs.py``).
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 The scale makes the block's largest magnitude 127. A value between two steps goes to the upper one with the probability
 of its distance from the lower one, so that the expected error is 0 (Alistarh et al. 2017, "QSGD", section 3). The
-random numbers are a hash of seed and position (SplitMix64: Steele, Lea and Flood 2014, figure 14): the same input and
+random numbers are a hash of seed and position (SplitMix64: Steele, Lea and Flood 2014): the same input and
 seed give the same bytes, compiled or as operations of PyTorch.
 
 A coded vector is the scales in fp32, then the steps, one byte each. A block with NaN or an infinity has the scale NaN,
@@ -48,20 +48,20 @@ def encode(values: torch.Tensor, seed: int, coded: torch.Tensor, unsent: torch.T
     """
     scales, steps = _parts(coded, len(values))
     seed &= _WORD
-    if values.is_cuda:
-        encode_by_operations(values, seed, scales, steps, unsent)
-    else:
+    if values.device.type == "cpu":
         errors = np.empty(0, np.float32) if unsent is None else unsent.numpy()
         _encode(values.numpy(), np.uint64(seed), scales.numpy(), steps.numpy(), errors)
+    else:
+        encode_by_operations(values, seed, scales, steps, unsent)
 
 
 def add(coded: torch.Tensor, into: torch.Tensor) -> None:
     """Add coded values to an fp32 vector of as many elements."""
     scales, steps = _parts(coded, len(into))
-    if into.is_cuda:
-        add_by_operations(scales, steps, into)
-    else:
+    if into.device.type == "cpu":
         _add(scales.numpy(), steps.numpy(), into.numpy())
+    else:
+        add_by_operations(scales, steps, into)
 
 
 def encode_by_operations(

@@ -40,7 +40,7 @@ def take(vector: torch.Tensor, indices: torch.Tensor, velocity: torch.Tensor | N
 
 
 def non_finite(vector: torch.Tensor, count: int) -> torch.Tensor:
-    """See ``selection.non_finite``."""
+    """Return the ascending indices of the first elements that are NaN or infinite, at most so many."""
     return vector.isfinite().logical_not_().nonzero().view(-1)[:count]
 
 

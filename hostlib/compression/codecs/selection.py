@@ -1,10 +1,10 @@
 """Top-k: the elements of the largest magnitude, exactly as many as asked for.
 
 A sample gives a threshold that a few more elements than wanted will reach (Lin et al. 2018, "Deep Gradient
-Compression", section 3.1 and its appendix on hierarchical selection). One pass over the vector collects those, and the
-exact threshold is found among them. Where too many reach the sampled threshold it rises during the pass; where too few
-do, a second pass does without. So the choice never depends on the sample: it is the largest magnitudes, of equal ones
-those with the lowest index, and no zeros.
+Compression", section 5). One pass over the vector collects those, and the exact threshold is found among them. Where
+too many reach the sampled threshold it rises during the pass; where too few do, a second pass does without. So the
+choice never depends on the sample: it is the largest magnitudes, of equal ones those with the lowest index, and no
+zeros.
 
 The same pass adds the gradient to what earlier steps left out, with momentum correction where there is a velocity.
 Magnitudes are compared as the bits of floats without their sign, which have the same order as the numbers.
@@ -57,7 +57,7 @@ def accumulate(
 ) -> IndexArray:
     """Add a gradient to what was not sent before, and return the ascending indices of the largest magnitudes.
 
-    Without a velocity: residual += gradient. With one, momentum correction (Lin et al. 2018, equation 4):
+    Without a velocity: residual += gradient. With one, momentum correction (Lin et al. 2018, section 3.2):
     velocity = momentum x velocity + gradient; residual += velocity. Sums that overflow stay at the largest float.
 
     Args:
@@ -84,11 +84,6 @@ def accumulate(
 def take(vector: FloatArray, indices: IndexArray, velocity: FloatArray | None = None) -> FloatArray:
     """Return the values at ascending indices that lie in the vector, and set them to 0 there and in the velocity."""
     return _take(vector, _NOTHING if velocity is None else velocity, indices)
-
-
-def non_finite(vector: FloatArray, count: int) -> IndexArray:
-    """Return the ascending indices of the first elements that are NaN or infinite, at most so many."""
-    return np.flatnonzero(~np.isfinite(vector))[:count].astype(np.int32)
 
 
 def _checked(vector: FloatArray, count: int) -> int:

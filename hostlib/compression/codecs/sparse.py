@@ -67,7 +67,7 @@ def encode(
     """
     elements = len(residual)
     form = form_for(residual.device) if form is None else form
-    if form is Form.DENSE or (form is Form.ELIAS_FANO and residual.device.type != "cpu"):
+    if not _suits(form, residual.device):
         raise ValueError(f"form: {form.name.lower()} does not suit indices on {residual.device}")
     for field, vector in (("residual", residual), ("gradient", gradient), ("velocity", velocity)):
         if vector is not None:
@@ -90,7 +90,7 @@ def encode(
     stop = start + values.size_bytes(len(chosen), precision)
     scale = values.encode(sent, precision, seed, out[start:stop], sent)
     if is_finite and precision is not Precision.FP32:
-        _add_at(residual, chosen, sent)
+        _add_at(residual, chosen, sent, form)
     _write_indices(out, chosen, elements, form)
     out[stop:] = 0
     Header(form, elements, len(chosen), precision, is_finite, scale).write(out)
@@ -106,7 +106,7 @@ def decode_add(received: torch.Tensor, into: torch.Tensor) -> None:
     """
     payload.check_vector("into", into)
     header = Header.read(received)
-    if header.form is Form.DENSE or header.elements != len(into):
+    if not _suits(header.form, received.device) or header.elements != len(into):
         raise CorruptPayloadError(
             f"payload: {header.form.name.lower()}, of {header.elements} elements; expected a sparse one of {len(into)}"
         )
@@ -119,7 +119,11 @@ def decode_add(received: torch.Tensor, into: torch.Tensor) -> None:
     chosen = _read_indices(received, header)
     sent = torch.zeros(header.count, device=into.device)
     values.add(received[start:stop], header.precision, header.scale, sent)
-    _add_at(into, chosen, sent)
+    _add_at(into, chosen, sent, header.form)
+
+
+def _suits(form: Form, device: torch.device) -> bool:
+    return form is Form.PLAIN or (form is Form.ELIAS_FANO and device.type == "cpu")
 
 
 def _values_start(elements: int, count: int, form: Form) -> int:
@@ -163,17 +167,17 @@ def _write_indices(out: torch.Tensor, chosen: torch.Tensor, elements: int, form:
 def _read_indices(received: torch.Tensor, header: Header) -> torch.Tensor:
     region = received[payload.SIZE_BYTES : _values_start(header.elements, header.count, header.form)]
     if header.form is Form.ELIAS_FANO:
-        words = region.cpu().numpy().view("uint64")
-        return torch.from_numpy(elias_fano.decode(words, header.count, header.elements)).to(received.device)
+        words = region.numpy().view("uint64")
+        return torch.from_numpy(elias_fano.decode(words, header.count, header.elements))
     chosen = region.view(torch.int32)[: header.count]
     if header.count and (int(chosen.min()) < 0 or int(chosen.max()) >= header.elements):
         raise CorruptPayloadError(f"payload: it has indices outside of {header.elements} elements")
     return chosen
 
 
-def _add_at(into: torch.Tensor, indices: torch.Tensor, added: torch.Tensor) -> None:
-    """Add values to the elements of ascending indices that lie in the vector."""
-    if into.device.type == "cpu":
+def _add_at(into: torch.Tensor, indices: torch.Tensor, added: torch.Tensor, form: Form) -> None:
+    """Add values to the elements of indices that lie in the vector."""
+    if form is Form.ELIAS_FANO:
         _add_at_indices(into.numpy(), indices.to(torch.int32).numpy(), added.numpy())
     else:
         into.index_add_(0, indices, added)

@@ -14,7 +14,7 @@ from tests.hostlib.compression.codecs import plain
 from tests.hostlib.compression.codecs.plain import FloatArray
 
 FORMS = (Form.ELIAS_FANO, Form.PLAIN)
-SIZE = 1 << 17
+SIZE = 70_000
 LARGE = plain.large_vectors(SIZE)
 
 both_forms = pytest.mark.parametrize("form", FORMS)
@@ -97,7 +97,7 @@ def test_steps_with_feedback_follow_the_reference(form: Form, precision: Precisi
 
 @each_precision
 @pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("count", [0, 1, 1000, SIZE])
+@pytest.mark.parametrize("count", [0, 1000, SIZE])
 def test_both_forms_send_the_same(precision: Precision, name: str, count: int) -> None:
     decoded, residuals = [], []
     for form in FORMS:
@@ -149,7 +149,7 @@ def test_what_is_not_finite_is_sent_as_nan_and_never_kept(
     broken[[2, 77, 500]] = value
     if has_gradient:
         arguments = {"gradient": broken, "velocity": velocity, "momentum": 0.5}
-        sent = sparse.encode(residual, 2, precision, form=form, **arguments)  # type: ignore[arg-type]
+        sent = sparse.encode(residual, 2, precision, form=form, **arguments)
         assert torch.equal(residual, torch.ones(1000))
         assert torch.equal(velocity, torch.ones(1000))
     else:
@@ -233,7 +233,7 @@ def test_arguments_that_do_not_fit_are_refused_and_change_nothing() -> None:
         (r"form: dense does not suit indices", {"form": Form.DENSE}),
     ):
         with pytest.raises(ValueError, match=match):
-            sparse.encode(residual, **{"count": 5, "precision": Precision.FP32, **arguments})  # type: ignore[arg-type]
+            sparse.encode(residual, **{"count": 5, "precision": Precision.FP32, **arguments})
     with pytest.raises(ValueError, match="into: expected a contiguous vector"):
         sparse.decode_add(sparse.encode(torch.ones(10), 5, Precision.FP32), torch.zeros(20)[::2])
     assert torch.equal(residual, torch.ones(10))
