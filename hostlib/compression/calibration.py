@@ -38,7 +38,7 @@ def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
     vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
     convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
     return MeasuredCosts(
-        _linear(sizes, select), _linear(sizes, scatter), _linear(sizes[:2], convert), _hop_s(ranks, device)
+        linear(sizes, select), linear(sizes, scatter), linear(sizes[:2], convert), _hop_s(ranks, device)
     )
 
 
@@ -59,6 +59,21 @@ def slowest(costs: list[MeasuredCosts]) -> MeasuredCosts:
     )
 
 
+def linear(sizes: list[tuple[int, int]], times_s: list[float]) -> Linear:
+    """Return the costs that give these times, none of them negative.
+
+    Args:
+        sizes: Elements and values: of few elements, of many, and where values count, of as many with more values. The
+            first two have the same share of values.
+        times_s: In seconds, one for each.
+    """
+    (few, _), (many, values) = sizes[:2]
+    value_s = max(0.0, times_s[2] - times_s[1]) / (sizes[2][1] - values) if len(sizes) > 2 else 0.0
+    both_s = max(0.0, times_s[1] - times_s[0]) / (many - few)
+    element_s = max(0.0, both_s - value_s * values / many)
+    return Linear(max(0.0, times_s[0] - few * both_s), element_s, value_s)
+
+
 class _Clock:
     def __init__(self, device: torch.device, until_s: float) -> None:
         self._mark = torch.zeros(1, device=device)
@@ -75,16 +90,6 @@ class _Clock:
             synchronize(self._mark)
             best_s = min(best_s, _now_s() - begin_s)
         return best_s
-
-
-def _linear(sizes: list[tuple[int, int]], times_s: list[float]) -> Linear:
-    """Return what gives these times at small and large sizes, and at few and many values where there are three."""
-    (small, _), (large, few) = sizes[:2]
-    element_s = max(0.0, times_s[1] - times_s[0]) / (large - small)
-    value_s = max(0.0, times_s[2] - times_s[1]) / (sizes[2][1] - few) if len(sizes) > 2 else 0.0
-    # A share of what grows with the elements is that of their values.
-    element_s = max(0.0, element_s - value_s / _FEW)
-    return Linear(max(0.0, times_s[0] - small * (element_s + value_s / _FEW)), element_s, value_s)
 
 
 def _hop_s(ranks: Ranks, device: torch.device) -> float:

@@ -76,7 +76,10 @@ class _OneRatio:
 
     def _sensed(self, sent: Sequence[Choice], agreed: Agreed) -> tuple[float, float]:
         """Return the bytes of a step, and for how long the network was busy with them."""
-        costs = [transmission_cost(choice, bucket, self._measured) for choice, bucket in zip(sent, self._buckets, strict=True)]
+        costs = [
+            transmission_cost(choice, bucket, self._measured)
+            for choice, bucket in zip(sent, self._buckets, strict=True)
+        ]
         return sum(each.out_bytes for each in costs), sum(link_times_s(agreed, costs))
 
 

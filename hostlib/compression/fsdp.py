@@ -91,9 +91,7 @@ class ShardedReduceScatter:
         """Return memory for an input or an output."""
         return torch.empty(size, dtype=dtype, device=device)
 
-    def __call__(
-        self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, op: Any, **_: Any
-    ) -> None:
+    def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, op: Any, **_: Any) -> None:
         """Reduce an input of as many equal parts as there are ranks to this rank's part; return when that is there.
 
         Args:

@@ -66,6 +66,7 @@ class Statistics:
         buckets: Of the last step, in the order in which they were sent.
         reason: Why the next step's choices are what they are.
         sent_bytes: Payload that this rank sent, in all steps.
+        tcp_sent_bytes: What TCP says of that, the back end's own headers included; 0 where no TCP carries it.
         saved_bytes: What plain all-reduces would have sent more.
         passed_on: How many buckets were not sent as chosen, by cause.
         retransmissions: Segments that TCP sent again, on the connections of the group.
@@ -80,6 +81,7 @@ class Statistics:
     buckets: tuple[BucketStatistics, ...]
     reason: str
     sent_bytes: int
+    tcp_sent_bytes: int
     saved_bytes: int
     passed_on: Mapping[str, int]
     retransmissions: int
@@ -122,7 +124,7 @@ class NetSense:
         self._notes: list[str] = []
         self._steps: Steps | None = None
         self._ranks: Ranks | None = None
-        self._sizes: dict[str, int] = {}
+        self._sizes: dict[str, int] | None = None
         if isinstance(mode, str):
             controllers_of(mode, self._budget, self._paper)
 
@@ -162,11 +164,11 @@ class NetSense:
             slack_s: How long after the backward pass gradients are in time.
 
         Raises:
+            RuntimeError: Nothing is attached.
             ValueError: A number is negative or not finite, or the rate is 0.
         """
-        direction = Direction(rate_bps, slack_s)
-        if self._steps is not None:
-            self._steps.direction = direction
+        steps, _ = self._attached()
+        steps.direction = Direction(rate_bps, slack_s)
 
     def stats(self) -> Statistics:
         """Return what was done until now; nothing before ``attach``."""
@@ -182,6 +184,7 @@ class NetSense:
             buckets,
             steps.reason,
             totals.sent_bytes,
+            steps.tcp_sent_bytes(),
             round(totals.dense_bytes) - totals.sent_bytes,
             dict(totals.passed_on),
             steps.counters.retransmissions,
@@ -197,7 +200,8 @@ class NetSense:
         Raises:
             RuntimeError: Nothing is attached.
         """
-        return self._residuals.state_dict(self._attached().size)
+        _, ranks = self._attached()
+        return self._residuals.state_dict(ranks.size)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Go on from a checkpoint; return in words what of it could not be kept, as ``stats`` does from then on.
@@ -208,14 +212,15 @@ class NetSense:
             RuntimeError: Nothing is attached.
             ValueError: It is no state of ``state_dict``. Nothing is changed then.
         """
-        lost = self._residuals.load_state_dict(state, self._sizes, self._attached().size)
+        _, ranks = self._attached()
+        lost = self._residuals.load_state_dict(state, self._sizes, ranks.size)
         self._notes.extend(lost)
         return lost
 
-    def _attached(self) -> Ranks:
-        if self._ranks is None:
+    def _attached(self) -> tuple[Steps, Ranks]:
+        if self._steps is None or self._ranks is None:
             raise RuntimeError("attach a model first")
-        return self._ranks
+        return self._steps, self._ranks
 
     def _attach_to_ddp(self, model: Any, scaler: Any) -> None:
         steps, ranks = self._begin(model.process_group, next(model.parameters()).device, self._budget)
@@ -253,7 +258,7 @@ class NetSense:
                 raise
         if replicas is None and is_sparse:
             size_bytes = sum(parameter.numel() for parameter in model.parameters()) * _RESIDUAL_BYTES
-            self._note(f"residuals of unsharded gradients will take {size_bytes / 1e6:.1f} MB on each rank")
+            self._note(f"residuals of unsharded gradients will take {size_bytes / 1e6:.2g} MB on each rank")
 
     def _begin(self, group: Any, device: torch.device, budget: BudgetSettings) -> tuple[Steps, Ranks]:
         """Make a process group of our own with the same ranks, and have them agree on what all must know."""
@@ -284,7 +289,7 @@ class NetSense:
 _RESIDUAL_BYTES = 4
 """Of an element, in fp32."""
 
-_NOTHING = Statistics(0, 1.0, (), "Nothing is attached.", 0, 0, {}, 0, None, 0, 0, ())
+_NOTHING = Statistics(0, 1.0, (), "Nothing is attached.", 0, 0, 0, {}, 0, None, 0, 0, ())
 
 
 def _is_sharded(module: Any) -> bool:

@@ -86,8 +86,7 @@ class Residuals:
         Raises:
             ValueError: The scale is not positive, or not finite.
         """
-        if not (scale > 0 and math.isfinite(scale)):
-            raise ValueError(f"scale: expected a positive finite number, got {scale}")
+        _check_scale(scale)
         if scale != self._scale:
             for flats in (self._unsent, self._velocity):
                 flats.multiply(scale / self._scale)
@@ -103,7 +102,9 @@ class Residuals:
             "velocity": self._velocity.by_name(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], sizes: Mapping[str, int], world_size: int) -> tuple[str, ...]:
+    def load_state_dict(
+        self, state: Mapping[str, Any], sizes: Mapping[str, int] | None, world_size: int
+    ) -> tuple[str, ...]:
         """Take a checkpoint's place; return what could not be kept, in words, which are logged too.
 
         A rank's unsent gradients are its share of a mean over the ranks that there were. Where their number is another
@@ -111,7 +112,7 @@ class Residuals:
 
         Args:
             state: What ``state_dict`` returned.
-            sizes: Elements of each parameter of the model, by name; those that are not known are not compared.
+            sizes: Elements of each parameter of the model, by name; None: they are not known, and not compared.
             world_size: How many ranks there are now.
 
         Raises:
@@ -122,17 +123,20 @@ class Residuals:
             saved = [
                 {str(name): value.detach() for name, value in state[key].items()} for key in ("unsent", "velocity")
             ]
+            _check_scale(scale)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"state: expected what state_dict() returned: {error!r}") from error
         lost: list[str] = []
         if before != world_size:
             lost.append(f"unsent gradients are reset: they were of {before} ranks, and there are {world_size}")
             saved = [{}, {}]
-        for values in saved:
-            for name in [name for name, value in values.items() if sizes.get(name) != value.numel()]:
-                lost.append(
-                    f"unsent gradient of {name} is reset: {_differs(sizes.get(name), values.pop(name).numel())}"
-                )
+        for what, values in zip(("unsent gradient", "momentum"), saved, strict=True):
+            for name in list(values) if sizes is not None else ():
+                now, then = sizes.get(name), values[name].numel()
+                if now != then:
+                    del values[name]
+                    there = "there is no such parameter" if now is None else f"it had {then} elements, and has {now}"
+                    lost.append(f"{what} of {name} is reset: {there}")
         self._unsent, self._velocity = (_Flats(values) for values in saved)
         if not self.momentum:
             self._velocity = _Flats()
@@ -224,5 +228,6 @@ class _Flats:
         return list({id(flat): flat for _, flat in self._of.values()}.values())
 
 
-def _differs(now: int | None, before: int) -> str:
-    return "there is no such parameter" if now is None else f"it had {before} elements, and has {now}"
+def _check_scale(scale: float) -> None:
+    if not (scale > 0 and math.isfinite(scale)):
+        raise ValueError(f"scale: expected a positive finite number, got {scale}")

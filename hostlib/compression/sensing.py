@@ -61,7 +61,7 @@ class StepClock:
 class Counters:
     """TCP's counters of one group's connections: payload that was sent, segments that were sent again.
 
-    ``round_trip_s`` is the longest smoothed round trip; None where there is no connection.
+    ``round_trip_s`` is the shortest smoothed round trip; None where there is no connection.
     """
 
     sent_bytes: int = 0
@@ -88,7 +88,7 @@ class GroupSockets:
                 round_trips.append(each.round_trip_s() or 0.0)
             except ConnectionGoneError:
                 continue
-        return Counters(sent, again, max(round_trips, default=None))
+        return Counters(sent, again, min(round_trips, default=None))
 
 
 class OpenedConnections:

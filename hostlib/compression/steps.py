@@ -107,7 +107,7 @@ class Steps:
         self._last: list[Sent] = []
         self._begin_s = 0.0
         self._totals = Totals()
-        self._counters = sockets.counters()
+        self._counters = self._first_counters = sockets.counters()
 
     @property
     def sent(self) -> tuple[Sent, ...]:
@@ -141,6 +141,10 @@ class Steps:
         sent = Sent(gradient, bucket, self._choices[index] if is_known else None)
         self._sent.append(sent)
         return sent
+
+    def tcp_sent_bytes(self) -> int:
+        """Return the payload that TCP has sent on the group's connections."""
+        return self._sockets.counters().sent_bytes - self._first_counters.sent_bytes
 
     def seed(self, ranks: Ranks) -> int:
         """Return a number that no other rank, step or bucket has, for the next bucket of this step."""

@@ -68,7 +68,7 @@ def _run_rank(
 
     store = f"file://{folder}/store"  # so that all connections are gloo's
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout_s))
-    result = getattr(import_module(f"{__package__}.{program}"), function)(rank, size, **arguments)
+    result = getattr(import_module(f"{__package__}.programs.{program}"), function)(rank, size, **arguments)
     Path(folder, f"result-{rank}").write_text(json.dumps(result))
     dist.destroy_process_group()
 

@@ -1,0 +1,78 @@
+"""Times of steps and counters of connections, as one rank senses them."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hostlib.compression.lanes import Carried
+from hostlib.compression.sensing import GroupSockets, OpenedConnections, StepClock
+
+SENT_BYTES = 300_000
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket, GroupSockets]]:
+    """Both ends of a connection, and what has opened since before it."""
+    opened = OpenedConnections()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        near = socket.create_connection(listening.getsockname())
+        far = listening.accept()[0]
+    with near, far:
+        yield near, far, opened.sockets()
+
+
+def test_counters_have_what_was_sent_since(pair: tuple[socket.socket, socket.socket, GroupSockets]) -> None:
+    near, far, sockets = pair
+    before = sockets.counters()
+    sending = threading.Thread(target=near.sendall, args=(bytes(SENT_BYTES),))
+    sending.start()
+    left = SENT_BYTES
+    while left:
+        left -= len(far.recv(left))
+    sending.join()
+    after = sockets.counters()
+    assert after.sent_bytes - before.sent_bytes == SENT_BYTES
+    assert after.retransmissions >= before.retransmissions
+    assert after.round_trip_s is not None
+    assert 0 < after.round_trip_s < 60
+
+
+def test_connections_that_are_gone_are_left_out(pair: tuple[socket.socket, socket.socket, GroupSockets]) -> None:
+    near, far, sockets = pair
+    near.close()
+    far.close()
+    assert sockets.counters().sent_bytes == 0
+    assert sockets.counters().round_trip_s is None
+
+
+def test_connections_from_before_are_not_the_groups(pair: tuple[socket.socket, socket.socket, GroupSockets]) -> None:
+    assert pair[0].fileno() >= 0
+    assert OpenedConnections().sockets().counters().round_trip_s is None
+
+
+def test_a_step_is_timed_from_the_end_of_the_last_forward_pass() -> None:
+    clock = StepClock()
+    clock.forward_ended()
+    time.sleep(0.02)
+    clock.forward_ended()
+    begin_s = clock.begin()
+    first = [
+        Carried(ready_s=begin_s + 1, encoded_s=begin_s + 1.25, completed_s=begin_s + 3),
+        Carried(ready_s=begin_s + 2, encoded_s=begin_s + 2.5, completed_s=begin_s + 5),
+    ]
+    times = clock.step(begin_s, first)
+    assert times.ready_s == pytest.approx((1, 2))
+    assert times.network_s == pytest.approx((1.75, 2.5))
+    assert times.backward_s == pytest.approx(2)
+    assert times.step_s - times.compute_s == pytest.approx(3)
+    assert times.compute_s > 2 + 0.02  # from when the clock was made
+    # The next step begins where this one has ended, and its only bucket needs no network.
+    later_s = begin_s + 7
+    only = Carried(ready_s=later_s, encoded_s=later_s, completed_s=later_s)
+    times = clock.step(begin_s + 6, [only])
+    assert times.compute_s == pytest.approx(2)
+    assert times.step_s == pytest.approx(2)
+    assert times.network_s == (0,)
