@@ -1,4 +1,4 @@
-"""Measures NetSense against its budgets: ``python benchmarks/netsense.py [--steps 600] [--folds 5] [--json]``.
+"""Measures NetSense against its budgets: ``python benchmarks/netsense.py [--folds 5] [--bucket-mib 25] [--json]``.
 
 It runs ``trainyard evaluate netsense`` (``experiments/papers/netsense.py``): virtual time, with small models on real
 data. Keys are of ResNet18 with steps of 0.25 s and 0.6 s, the worse of both, and of the GPU's table of codec times.
@@ -68,10 +68,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--folds", type=int, default=FOLDS)
+    parser.add_argument("--bucket-mib", type=int, default=25)
     parser.add_argument("--workers", type=int, default=num_cores())
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    evaluation = NetSenseEvaluation(steps=arguments.steps, folds=arguments.folds)
+    evaluation = NetSenseEvaluation(steps=arguments.steps, folds=arguments.folds, bucket_mib=arguments.bucket_mib)
     figures: dict[str, object] = {
         **numbers_of(measure(evaluation, arguments.workers)).keys(),
         **dict.fromkeys(ELSEWHERE),

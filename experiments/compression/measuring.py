@@ -1,6 +1,7 @@
 """Measures the cases of ``outcomes``: here the names in them become jobs, methods and tasks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from experiments.compression.conditions import Condition, Conditions, contended, falling, fixed
 from experiments.compression.methods import ADAPTIVE, BASELINES, FIXED, METHODS, Method
@@ -62,12 +63,12 @@ def under_scenario(case: ScenarioCase) -> UnderScenario:
     return UnderScenario(case, tuple(parts), ratios)
 
 
-def trained(case: TrainingCase, job: JobName) -> FoldCurve:
-    """Train one fold with what the method sends at the case's rate, for the job."""
-    method, real = METHODS[case.method], MODELS[job.model]
-    steps = run(_job(job), method, fixed(case.rate_mbps or _ANY_RATE_MBPS), case.steps)
+def trained(case: TrainingCase) -> FoldCurve:
+    """Train one fold with what the method sends at the case's rate."""
+    method, real_job = METHODS[case.method], _job(case.job)
+    steps = run(real_job, method, fixed(case.rate_mbps or _ANY_RATE_MBPS), case.steps)
     plans = [step.plan for step in steps]
-    return train(TASKS[case.task], case.fold, plans, real, corrects_momentum=method.corrects_momentum)
+    return train(TASKS[case.task], case.fold, plans, real_job.model, corrects_momentum=method.corrects_momentum)
 
 
 _ANY_RATE_MBPS = 1000.0
@@ -75,7 +76,8 @@ _ANY_RATE_MBPS = 1000.0
 
 
 def _job(name: JobName) -> Job:
-    return Job(MODELS[name.model], name.compute_s, TABLES[name.device])
+    model = replace(MODELS[name.model], bucket_mib=name.bucket_mib)
+    return Job(model, name.compute_s, TABLES[name.device])
 
 
 def _at_rate(job: Job, method: Method, steps: Sequence[Step]) -> MethodAtRate:

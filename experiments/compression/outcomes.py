@@ -20,11 +20,19 @@ class Scenario(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobName:
-    """A job by names: of its model, its computation per step, the device whose table its codecs are charged from."""
+    """A job by names.
+
+    Attributes:
+        model: Its shapes.
+        compute_s: Its computation per step.
+        device: From whose table codecs are charged.
+        bucket_mib: DDP's ``bucket_cap_mb``.
+    """
 
     model: str
     compute_s: float
     device: str
+    bucket_mib: float = 25.0
 
     def __str__(self) -> str:
         return f"{self.model} with steps of {self.compute_s:g} s, codecs on {self.device}"
@@ -55,13 +63,14 @@ class ScenarioCase:
 
 @dataclass(frozen=True, slots=True)
 class TrainingCase:
-    """One fold of a task under a method; ``rate_mbps`` is None where the method sends the same at every rate."""
+    """One fold of a task, with what a job sends under a method; ``rate_mbps`` is None where that is always the same."""
 
     task: str
     method: str
     rate_mbps: float | None
     fold: int
     steps: int
+    job: JobName
 
     def __str__(self) -> str:
         return f"{self.task} under {self.method}, fold {self.fold}"

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-FIRST_BUCKET_BYTES = 1 << 20
-BUCKET_BYTES = 25 << 20
-"""DDP's limits: a bucket is closed by the parameter with which it reaches its limit."""
+MIB = 1 << 20
+FIRST_BUCKET_BYTES = MIB
+BUCKET_MIB = 25.0
+"""DDP's limits by default: a bucket is closed by the parameter with which it reaches its limit."""
 _FP32_BYTES = 4
 
 Shape = tuple[int, ...]
@@ -68,10 +69,11 @@ class ModelBucket:
 
 @dataclass(frozen=True)
 class RealModel:
-    """A model by its layers, in the order of the forward pass."""
+    """A model by its layers, in the order of the forward pass; ``bucket_mib`` limits all buckets but the first."""
 
     name: str
     layers: tuple[Layer, ...]
+    bucket_mib: float = BUCKET_MIB
 
     @property
     def elements(self) -> int:
@@ -80,11 +82,11 @@ class RealModel:
 
     @cached_property
     def buckets(self) -> tuple[ModelBucket, ...]:
-        """The buckets of DDP's defaults, in the order in which they are reduced."""
+        """The buckets that DDP makes, in the order in which they are reduced."""
         total = sum(layer.multiply_adds for layer in self.layers)
         buckets: list[ModelBucket] = []
         shapes: list[Shape] = []
-        size_bytes, limit_bytes = 0, FIRST_BUCKET_BYTES
+        size_bytes, limit_bytes = 0, float(FIRST_BUCKET_BYTES)
         done = 0
         for layer in reversed(self.layers):
             done += layer.multiply_adds
@@ -93,7 +95,7 @@ class RealModel:
                 size_bytes += prod(shape) * _FP32_BYTES
                 if size_bytes >= limit_bytes:
                     buckets.append(ModelBucket(tuple(shapes), done / total))
-                    shapes, size_bytes, limit_bytes = [], 0, BUCKET_BYTES
+                    shapes, size_bytes, limit_bytes = [], 0, self.bucket_mib * MIB
         if shapes:
             buckets.append(ModelBucket(tuple(shapes), 1.0))
         return tuple(buckets)

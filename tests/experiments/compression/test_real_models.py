@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from experiments.compression.real_models import BUCKET_BYTES, FIRST_BUCKET_BYTES, RESNET18, VGG16, Layer, RealModel
+from experiments.compression.real_models import BUCKET_MIB, FIRST_BUCKET_BYTES, MIB, RESNET18, VGG16, Layer, RealModel
 
 
 def test_sizes_are_those_of_the_published_models() -> None:
@@ -19,9 +21,16 @@ def test_buckets_close_as_ddps_do() -> None:
     assert [bucket.elements for bucket in RESNET18.buckets] == [513_000, 7_213_056, 3_963_456]
     for model in (RESNET18, VGG16):
         assert sum(bucket.elements for bucket in model.buckets) == model.elements
-        limits = [FIRST_BUCKET_BYTES, *[BUCKET_BYTES] * (len(model.buckets) - 2)]
+        limits = [FIRST_BUCKET_BYTES, *[BUCKET_MIB * MIB] * (len(model.buckets) - 2)]
         for bucket, limit in zip(model.buckets[:-1], limits, strict=True):
             assert 4 * bucket.elements >= limit
+
+
+def test_smaller_buckets_are_ready_sooner() -> None:
+    small = replace(RESNET18, bucket_mib=4)
+    assert sum(bucket.elements for bucket in small.buckets) == RESNET18.elements
+    assert small.buckets[-1].elements < RESNET18.buckets[-1].elements / 7
+    assert [bucket.ready_share for bucket in small.buckets] == sorted(bucket.ready_share for bucket in small.buckets)
 
 
 def test_a_bucket_is_ready_when_its_last_layer_is() -> None:

@@ -30,13 +30,17 @@ def test_every_method_is_trained_on_every_fold() -> None:
     assert {case.rate_mbps for case in trainings if case.method == "budget"} == {200.0, 500.0, 800.0}
 
 
+def test_buckets_have_the_size_that_is_asked_for() -> None:
+    assert {case.job.bucket_mib for case in NetSenseEvaluation(bucket_mib=4).cases()} == {4}
+
+
 def test_without_folds_nothing_is_trained() -> None:
     assert not any(isinstance(case, TrainingCase) for case in NetSenseEvaluation(folds=0).cases())
 
 
 def test_an_unknown_task_is_named() -> None:
     with pytest.raises(InvalidInputError, match="--task: expected one of digits, characters, got 'letters'"):
-        NetSenseEvaluation(task=("letters",)).notices()
+        NetSenseEvaluation(task=("letters",))
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +56,7 @@ def test_a_few_cases_become_tables_charts_and_keys(evaluation: NetSenseEvaluatio
         RateCase(GPU_JOB, 200.0, STEPS),
         ScenarioCase(GPU_JOB, Scenario.CONTENDED),
         *(
-            TrainingCase("characters", method, rate, 0, STEPS)
+            TrainingCase("characters", method, rate, 0, STEPS, GPU_JOB)
             for method, rate in (("AllReduce", None), ("TopK-0.1", None), ("budget", 200.0))
         ),
     ]
