@@ -34,7 +34,7 @@ def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
         residual = torch.zeros_like(gradient)
         payload = sparse.encode(residual, count, Precision.FP16, gradient=gradient)
         select.append(clock.best_s(partial(sparse.encode, residual, count, Precision.FP16, gradient=gradient)))
-        scatter.append(clock.best_s(partial(sparse.decode_add, payload, residual)))
+        scatter.append(clock.best_s(partial(_receive, payload, residual)))
     vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
     convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
     return MeasuredCosts(
@@ -57,6 +57,12 @@ def slowest(costs: list[MeasuredCosts]) -> MeasuredCosts:
         most(lambda cost: cost.convert),
         max(cost.hop_s for cost in costs),
     )
+
+
+def _receive(payload: torch.Tensor, into: torch.Tensor) -> None:
+    """Do what is done with a bucket when its payloads have come."""
+    sparse.decode_add(payload, into.zero_())
+    into.mul_(0.5)
 
 
 def linear(sizes: list[tuple[int, int]], times_s: list[float]) -> Linear:

@@ -84,7 +84,10 @@ class _OneRatio:
 
 
 class PaperController(_OneRatio):
-    """NetSenseML as printed, which collapses. See ``control.paper``."""
+    """NetSenseML as printed, which collapses. See ``control.paper``.
+
+    The norm of the gradients counts as 1: a ``quantise_above_norm`` from 1 on switches quantisation off.
+    """
 
     def __init__(self, buckets: Sequence[Bucket], measured: MeasuredCosts, parameters: PaperParameters) -> None:
         super().__init__(buckets, measured, parameters)

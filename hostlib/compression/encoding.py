@@ -11,6 +11,9 @@ from hostlib.compression.codecs.payload import is_finite as was_finite
 from hostlib.compression.control.cost import values_sent
 from hostlib.compression.residuals import Held
 
+_SAMPLES = 1 << 16
+"""Weights that are looked at for the limit of pruning."""
+
 
 class Encoding:
     """Encodes ranges of one gradient as chosen. What is not sent stays in the residual.
@@ -117,25 +120,28 @@ class Encoding:
             return dense.encode(unusable, choice.precision)
         return sparse.encode(unusable, values_sent(choice, elements), choice.precision)
 
-    def _set_aside(self, weights: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Take what belongs to the smallest weights out of this transmission (NetSenseML, Algorithm 2, step 2)."""
-        magnitudes = torch.cat([weight.detach().reshape(-1).abs() for weight in weights])
-        count = int(self._choice.prune_share * self.elements)
-        indices = magnitudes.topk(count, largest=False, sorted=False).indices
-        vectors = [self._held.unsent, self._values, *([] if self._held.velocity is None else [self._held.velocity])]
-        aside = [vector[indices] for vector in vectors]
-        for vector in vectors:
-            vector[indices] = 0
-        return (indices, *aside)
+    def _set_aside(self, weights: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Take what belongs to the smallest weights out of this transmission (NetSenseML, Algorithm 2, step 2).
 
-    def _put_back(
-        self, indices: torch.Tensor, unsent: torch.Tensor, values: torch.Tensor, velocity: torch.Tensor | None = None
-    ) -> None:
-        self._values[indices] = values
+        Where there are very many, a sample of them tells the limit. Of equal weights at the limit none is pruned.
+        """
+        magnitudes = torch.cat([weight.detach().reshape(-1).abs() for weight in weights])
+        sample = magnitudes[:: -(-self.elements // _SAMPLES)].contiguous()
+        limit = sample.kthvalue(int(self._choice.prune_share * len(sample)) + 1).values
+        is_pruned, is_kept = magnitudes < limit, magnitudes >= limit
+        vectors = [self._held.unsent, self._values, *([] if self._held.velocity is None else [self._held.velocity])]
+        aside = [vector * is_pruned for vector in vectors]
+        for vector in vectors:
+            vector.mul_(is_kept)
+        return aside
+
+    def _put_back(self, unsent: torch.Tensor, values: torch.Tensor, velocity: torch.Tensor | None = None) -> None:
+        """Add what was set aside to zeros, and let it wait."""
+        self._values.add_(values)
         if self._held.velocity is not None and velocity is not None:
             values = velocity.mul_(self._momentum).add_(values)
-            self._held.velocity[indices] = values
-        self._held.unsent[indices] = unsent.add_(values)
+            self._held.velocity.add_(values)
+        self._held.unsent.add_(unsent).add_(values)
 
 
 def largest_magnitude(tensor: torch.Tensor) -> float:

@@ -34,12 +34,14 @@ class Carried:
         ready_s: When what it sends was computed, on this process's monotonic clock.
         encoded_s: When it could send.
         completed_s: When its last collective was complete.
+        between_s: For how long it computed between its collectives.
         sent_bytes: What this rank sent.
     """
 
     ready_s: float = 0.0
     encoded_s: float = 0.0
     completed_s: float = 0.0
+    between_s: float = 0.0
     sent_bytes: int = 0
 
 
@@ -107,9 +109,8 @@ class Lanes:
                 raise self._error
             step = first.result()
             while step is not None and not isinstance(step, _Returned):
-                result = _run(step, carried, self._ranks, self._device, beside)
+                step = _after(step, transmission, carried, self._ranks, self._device, beside)
                 beside = None
-                step = _advanced(transmission, result)
             if beside is not None:
                 carried.sent_bytes += _Message(beside, self._ranks, self._device).end(self._ranks)
             if isinstance(step, _Returned):
@@ -140,11 +141,11 @@ def carry_here(
         step = _advanced(transmission, None)
         carried.encoded_s = carried.completed_s = _now_s()
         while not isinstance(step, _Returned):
-            result = None
-            if step is not None:
-                result = _run(step, carried, ranks, device, beside)
+            if step is None:
+                step = _advanced(transmission, None)
+            else:
+                step = _after(step, transmission, carried, ranks, device, beside)
                 beside = None
-            step = _advanced(transmission, result)
         if beside is not None:
             carried.sent_bytes += _Message(beside, ranks, device).end(ranks)
         return step.value
@@ -189,15 +190,25 @@ class _Message:
         return AllGather(self._own).sent_bytes(ranks)
 
 
-def _run(step: Operation, carried: Carried, ranks: Ranks, device: torch.device, beside: Beside | None) -> Any:
-    """Run one collective, with a message beside it, and return what came of it."""
+def _after(
+    operation: Operation,
+    transmission: Transmission,
+    carried: Carried,
+    ranks: Ranks,
+    device: torch.device,
+    beside: Beside | None,
+) -> "Operation | _Returned | None":
+    """Run a collective of a transmission, with a message beside it; return what the transmission does after it."""
     message = None if beside is None else _Message(beside, ranks, device)
-    result = step.run(ranks)
+    result = operation.run(ranks)
     carried.completed_s = _now_s()
-    carried.sent_bytes += step.sent_bytes(ranks)
+    carried.sent_bytes += operation.sent_bytes(ranks)
     if message is not None:
         carried.sent_bytes += message.end(ranks)
-    return result
+    step = _advanced(transmission, result)
+    if step is not None and not isinstance(step, _Returned):
+        carried.between_s += _now_s() - carried.completed_s
+    return step
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,9 +148,9 @@ class NetSense:
         if isinstance(model, DistributedDataParallel):
             if replicas is not None:
                 raise ValueError("replicas: they are for FSDP2, and this model is a DistributedDataParallel")
-            self._attach_to_ddp(model, scaler)
+            self._steps, self._ranks = self._attach_to_ddp(model, scaler)
         elif _is_sharded(model):
-            self._attach_to_sharded(model, scaler, replicas)
+            self._steps, self._ranks = self._attach_to_sharded(model, scaler, replicas)
         else:
             raise TypeError(
                 f"model: expected a DistributedDataParallel or a module after fully_shard(), got {type(model).__name__}"
@@ -222,13 +222,14 @@ class NetSense:
             raise RuntimeError("attach a model first")
         return self._steps, self._ranks
 
-    def _attach_to_ddp(self, model: Any, scaler: Any) -> None:
+    def _attach_to_ddp(self, model: Any, scaler: Any) -> tuple[Steps, Ranks]:
         steps, ranks = self._begin(model.process_group, next(model.parameters()).device, self._budget)
         self._sizes = {name: parameter.numel() for name, parameter in model.module.named_parameters()}
         if ranks.size > 1:
-            self._hook = DdpHook(model, ranks, steps, self._residuals, scaler)
+            DdpHook(model, ranks, steps, self._residuals, scaler)
+        return steps, ranks
 
-    def _attach_to_sharded(self, model: Any, scaler: Any, replicas: Any) -> None:
+    def _attach_to_sharded(self, model: Any, scaler: Any, replicas: Any) -> tuple[Steps, Ranks]:
         modules = {name or "(root)": module for name, module in model.named_modules() if _is_sharded(module)}
         parameter = next(model.parameters())
         mesh, device = parameter.device_mesh, parameter.to_local().device
@@ -258,7 +259,8 @@ class NetSense:
                 raise
         if replicas is None and is_sparse:
             size_bytes = sum(parameter.numel() for parameter in model.parameters()) * _RESIDUAL_BYTES
-            self._note(f"residuals of unsharded gradients will take {size_bytes / 1e6:.2g} MB on each rank")
+            self._note(f"residuals of unsharded gradients will take {size_bytes / 1e6:,.3f} MB on each rank")
+        return steps, ranks
 
     def _begin(self, group: Any, device: torch.device, budget: BudgetSettings) -> tuple[Steps, Ranks]:
         """Make a process group of our own with the same ranks, and have them agree on what all must know."""
@@ -275,11 +277,9 @@ class NetSense:
                 raise ValueError(f"ranks have different settings: rank {rank} has {theirs}, rank {ranks.rank} {own}")
         costs = slowest([each for _, each in found])
         controllers = controllers_of(self._mode, budget, self._paper) if isinstance(self._mode, str) else self._mode
-        self._steps = Steps(lambda buckets: controllers(buckets, costs), opened.sockets())
-        self._ranks = ranks
         if ranks.size == 1:
             self._note("there is one rank, which has nobody to send to")
-        return self._steps, ranks
+        return Steps(lambda buckets: controllers(buckets, costs), opened.sockets()), ranks
 
     def _note(self, text: str) -> None:
         self._notes.append(text)

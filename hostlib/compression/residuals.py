@@ -130,13 +130,9 @@ class Residuals:
         if before != world_size:
             lost.append(f"unsent gradients are reset: they were of {before} ranks, and there are {world_size}")
             saved = [{}, {}]
-        for what, values in zip(("unsent gradient", "momentum"), saved, strict=True):
-            for name in list(values) if sizes is not None else ():
-                now, then = sizes.get(name), values[name].numel()
-                if now != then:
-                    del values[name]
-                    there = "there is no such parameter" if now is None else f"it had {then} elements, and has {now}"
-                    lost.append(f"{what} of {name} is reset: {there}")
+        if sizes is not None:
+            for what, values in zip(("unsent gradient", "momentum"), saved, strict=True):
+                lost.extend(f"{what} of {reset}" for reset in _without_others(values, sizes))
         self._unsent, self._velocity = (_Flats(values) for values in saved)
         if not self.momentum:
             self._velocity = _Flats()
@@ -226,6 +222,21 @@ class _Flats:
 
     def _distinct(self) -> list[torch.Tensor]:
         return list({id(flat): flat for _, flat in self._of.values()}.values())
+
+
+def _without_others(values: dict[str, torch.Tensor], sizes: Mapping[str, int]) -> list[str]:
+    """Take out what belongs to no parameter of these sizes; return what that was, and why, in words."""
+    lost = []
+    for name, value in list(values.items()):
+        size = sizes.get(name)
+        if size is None:
+            lost.append(f"{name} is reset: there is no such parameter")
+        elif size != value.numel():
+            lost.append(f"{name} is reset: it had {value.numel()} elements, and has {size}")
+        else:
+            continue
+        del values[name]
+    return lost
 
 
 def _check_scale(scale: float) -> None:

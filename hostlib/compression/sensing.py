@@ -19,8 +19,9 @@ class StepTimes:
     """One step of one rank, in seconds.
 
     ``network_s`` and ``ready_s`` have one number for each bucket: how long it took from the end of its encoding to the
-    end of its last collective, and when its gradients were there after the backward pass began. ``backward_s`` is when
-    the last ones were. ``compute_s`` is the step without what it waited for the network, ``step_s`` the whole.
+    end of its last collective, less what it computed between them, and when its gradients were there after the backward
+    pass began. ``backward_s`` is when the last ones were. ``compute_s`` is the step without what it waited for the
+    network, ``step_s`` the whole.
     """
 
     network_s: tuple[float, ...]
@@ -49,7 +50,7 @@ class StepClock:
         last_s = max(bucket.ready_s for bucket in buckets)
         before_s, self._ended_s = self._ended_s, max(last_s, *(bucket.completed_s for bucket in buckets))
         return StepTimes(
-            tuple(max(0.0, bucket.completed_s - bucket.encoded_s) for bucket in buckets),
+            tuple(max(0.0, bucket.completed_s - bucket.encoded_s - bucket.between_s) for bucket in buckets),
             tuple(max(0.0, bucket.ready_s - begin_s) for bucket in buckets),
             max(0.0, last_s - begin_s),
             max(0.0, last_s - before_s),

@@ -120,10 +120,10 @@ class Reducer:
         if not all(map(was_finite, payloads)):
             return (yield from self._passed_on(gradient, encoding))
         yield None
-        mean = torch.zeros(buffer.numel(), device=buffer.device)
+        total = _emptied(buffer)
         for payload in payloads:
-            encoding.add(payload, mean)
-        return buffer.copy_(mean.mul_(1 / self._ranks.size))
+            encoding.add(payload, total)
+        return _mean(total, buffer, self._ranks.size)
 
     def _scattered(self, gradient: Gradient, choice: Choice) -> Transmission:
         """Every rank selects in each range; the range's owner sums and selects again; these selections go to all.
@@ -147,10 +147,10 @@ class Reducer:
             return (yield from self._passed_on(gradient, encoding))
         self._residuals.held(gradient.sections, buffer.device).unsent[own.start : own.stop] += total
         yield None
-        mean = torch.zeros(buffer.numel(), device=buffer.device)
+        total = _emptied(buffer)
         for each, size_bytes, payload in zip(ranges, sizes, payloads, strict=True):
-            encoding.add(payload[:size_bytes], mean[each.start : each.stop])
-        return buffer.copy_(mean.mul_(1 / ranks.size))
+            encoding.add(payload[:size_bytes], total[each.start : each.stop])
+        return _mean(total, buffer, ranks.size)
 
     def _encoding(self, gradient: Gradient, choice: Choice) -> Encoding:
         held = self._residuals.held(gradient.sections, gradient.buffer.device)
@@ -160,6 +160,17 @@ class Reducer:
         gradient.passed_on = NOT_FINITE
         encoding.take_back()
         return (yield from self._as_it_is(gradient))
+
+
+def _emptied(buffer: torch.Tensor) -> torch.Tensor:
+    """Return zeros in fp32 to add payloads to: the buffer itself if it can be."""
+    return buffer.zero_() if buffer.dtype == torch.float32 else torch.zeros(buffer.numel(), device=buffer.device)
+
+
+def _mean(total: torch.Tensor, buffer: torch.Tensor, size: int) -> torch.Tensor:
+    """Put a sum over so many ranks into the buffer as the mean."""
+    total.mul_(1 / size)
+    return buffer if total is buffer else buffer.copy_(total)
 
 
 def _nothing(gradient: Gradient) -> Transmission:

@@ -53,6 +53,11 @@ def test_residuals_follow_a_scaler(ranks: list[dict[str, Any]]) -> None:
         assert scaled == without  # powers of two change no bit
 
 
+def test_ranks_with_less_data_join(ranks: list[dict[str, Any]]) -> None:
+    assert [rank["uneven"]["steps"] for rank in ranks] == [6, 6, 6]
+    assert len({rank["uneven"]["digest"] for rank in ranks}) == 1
+
+
 @pytest.mark.parametrize("choice", ["int8", "gathered", "scattered", "pruned"])
 def test_what_is_not_finite_is_passed_on_by_all_ranks_and_stays_in_no_residual(
     ranks: list[dict[str, Any]], choice: str

@@ -55,6 +55,8 @@ def test_collectives_go_one_after_the_other_while_the_next_is_encoded() -> None:
     assert [int(future.wait()) for future in futures] == [1, 2]
     assert seen == ["first sent True", "second sent", "second got 5", "second sent again"]
     assert [each.sent_bytes for each in carried] == [7, 14]
+    assert carried[0].between_s == 0
+    assert carried[1].between_s > 0
     assert all(each.ready_s <= each.encoded_s <= each.completed_s for each in carried)
     assert carried[0].completed_s <= carried[1].completed_s
 

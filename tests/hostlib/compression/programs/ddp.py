@@ -220,6 +220,21 @@ def slowed(rank: int, size: int) -> Any:
     return {"choices": choices, "reason": net.stats().reason, "malformed": net.stats().malformed_proposals}
 
 
+def uneven(rank: int, size: int) -> Any:
+    """Train where some ranks have more data, under DDP's join."""
+    del size
+    ddp = DistributedDataParallel(perceptron(), bucket_cap_mb=_CAP_MB)
+    net = NetSense(fixed(SCATTERED))
+    net.attach(ddp)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    with ddp.join():
+        for batch in batches(rank, 4 + rank):
+            loss_of(ddp, batch).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return {"digest": digest(ddp.parameters()), "steps": net.stats().steps}
+
+
 def bytes_sent(rank: int, size: int) -> Any:
     """Compare what is counted as sent with what TCP has sent."""
     found = {}
@@ -236,5 +251,5 @@ def bytes_sent(rank: int, size: int) -> Any:
 
 def all_of_it(rank: int, size: int) -> Any:
     """Run the short ones in one job."""
-    functions = (identical, momentum, scaled, not_finite, sparse_gradients, slowed, bytes_sent)
+    functions = (identical, momentum, scaled, not_finite, sparse_gradients, slowed, uneven, bytes_sent)
     return {function.__name__: function(rank, size) for function in functions}
