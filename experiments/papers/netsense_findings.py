@@ -190,7 +190,7 @@ def _scenario(numbers: Numbers, of: UnderScenario) -> FindingsTable:
 
 
 def _charts(numbers: Numbers) -> Iterator[Chart]:
-    """Yield curves of accuracy over time (Figures 5 and 6) and of ratios over time (Figures 7 and 8)."""
+    """Yield curves of accuracy over time (Figures 5 and 6) and of throughput and ratios in scenarios (Figures 7 and 8)."""
     job = {
         of.case.rate_mbps: of
         for of in numbers.at_rates
@@ -213,8 +213,21 @@ def _charts(numbers: Numbers) -> Iterator[Chart]:
                 title = f"Accuracy over time: {task} at {rate:g} Mbit/s"
                 yield LineChart(title, "seconds", "test accuracy, %", lines, is_logarithmic=True)
     for of in numbers.scenarios:
+        yield _throughput_by_condition(of)
         line = Line(OURS, 0, tuple((time_s, 100 * ratio) for time_s, ratio in of.ratios))
         yield LineChart(f"Sent over time, {of.case.scenario}: {of.case.job}", "seconds", "sent, %", (line,))
+
+
+def _throughput_by_condition(of: UnderScenario) -> LineChart:
+    """Return Figure 7 or 8: throughput under each condition, by its number."""
+    by_part = {mode: [part.adaptive[mode] for part in of.parts] for mode in MODES}
+    by_part |= {name: [part.fixed[name] for part in of.parts] for name in (DENSE, "TopK-0.1", "fp16")}
+    lines = tuple(
+        Line(name, colour, tuple((float(number), 100 * share) for number, share in enumerate(shares, start=1)))
+        for colour, (name, shares) in enumerate(by_part.items())
+    )
+    title = f"Throughput by condition, {of.case.scenario}: {of.case.job}"
+    return LineChart(title, "condition", "% of throughput without communication", lines)
 
 
 def _rate(each: Trained) -> str:
