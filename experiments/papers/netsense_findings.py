@@ -190,7 +190,7 @@ def _scenario(numbers: Numbers, of: UnderScenario) -> FindingsTable:
 
 
 def _charts(numbers: Numbers) -> Iterator[Chart]:
-    """Yield curves of accuracy over time (Figures 5 and 6) and of throughput and ratios in scenarios (Figures 7 and 8)."""
+    """Yield accuracy over time (Figures 5 and 6), then throughput and ratios in the scenarios (Figures 7 and 8)."""
     job = {
         of.case.rate_mbps: of
         for of in numbers.at_rates
