@@ -13,11 +13,12 @@ data. Keys are of ResNet18 with steps of 0.25 s and 0.6 s, the worse of both, an
 - ``budget_used``: share of the time free for communication that steps use which compress.
 - ``overhead_10_gbps``: by how much of a step ``budget`` is longer than plain DDP at 10 Gbit/s.
 
-Keys that other programs measure are null; ``reasons`` says which.
+Keys that other programs measure, and times that are never reached, are null; ``reasons`` says which.
 """
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.budgets import Budget, budget_rows, print_budget_rows
 from benchmarks.provenance import provenance
+from experiments.compression.numbers import finite
 from experiments.papers.collector import Collector
 from experiments.papers.netsense import FOLDS, Measured, NetSenseEvaluation, numbers_of
 from experiments.sweeps.processes import Failure, num_cores, on_processes
@@ -73,15 +75,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     evaluation = NetSenseEvaluation(steps=arguments.steps, folds=arguments.folds, bucket_mib=arguments.bucket_mib)
-    figures: dict[str, object] = {
-        **numbers_of(measure(evaluation, arguments.workers)).keys(),
-        **dict.fromkeys(ELSEWHERE),
-    }
-    rows = budget_rows(BUDGETS, figures)
+    keys = numbers_of(measure(evaluation, arguments.workers)).keys()
+    rows = budget_rows(BUDGETS, keys)
     if arguments.json:
         verdicts = {str(row["figure"]): row["verdict"] for row in rows}
-        versions = provenance(("numpy", "numba", "torch"))
-        print(json.dumps({**figures, "verdicts": verdicts, "reasons": ELSEWHERE, **versions}))
+        never = {key: "never reached" for key, value in keys.items() if value == math.inf}
+        figures = {**finite(keys), **dict.fromkeys(ELSEWHERE), "verdicts": verdicts, "reasons": ELSEWHERE | never}
+        print(json.dumps(figures | provenance(("numpy", "numba", "torch"))))
     else:
         print_budget_rows(rows)
 

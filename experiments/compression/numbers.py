@@ -1,7 +1,8 @@
 """The numbers to reach, from what was measured: the keys that ``benchmarks/netsense.py`` prints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from experiments.compression.outcomes import (
     TOLERATED_POINTS,
@@ -37,7 +38,7 @@ class Numbers:
     trained: Sequence[Trained]
 
     def keys(self) -> dict[str, float | None]:
-        """Return all numbers by their keys."""
+        """Return all numbers by their keys; infinite: never reached."""
         scenarios = {scenario: self.scenario_share(scenario) for scenario in Scenario}
         worst = [value for rate in RATES_MBPS for value in self.time_ratios(rate).values()]
         return {
@@ -147,6 +148,11 @@ class Numbers:
 
     def _trained_job(self, rate_mbps: float) -> AtRate | None:
         return next((each for each in self._of_keys(rate_mbps) if each.case.job.compute_s == TRAINED_COMPUTE_S), None)
+
+
+def finite(keys: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return keys as JSON can have them: None for what is infinite, as it is never reached."""
+    return {key: value if value is not None and isfinite(value) else None for key, value in keys.items()}
 
 
 def _is_baseline(method: str) -> bool:

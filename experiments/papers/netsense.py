@@ -6,6 +6,7 @@ Shapes of the paper's models give the time, small models on real data the accura
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from math import inf
 from typing import Annotated
 
 from experiments.compression.numbers import (
@@ -16,6 +17,7 @@ from experiments.compression.numbers import (
     RATES_MBPS,
     TRAINED_COMPUTE_S,
     Numbers,
+    finite,
 )
 from experiments.compression.outcomes import (
     AtRate,
@@ -136,7 +138,15 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
 
     def summary_object(self, measured: Sequence[Measured]) -> dict[str, object]:
         """Return the numbers to reach."""
-        return {"evaluation": "netsense", "kind": "summary", **numbers_of(measured).keys(), "assumptions": ASSUMPTIONS}
+        keys = numbers_of(measured).keys()
+        never = [key for key, value in keys.items() if value == inf]
+        return {
+            "evaluation": "netsense",
+            "kind": "summary",
+            **finite(keys),
+            "never_reached": never,
+            "assumptions": ASSUMPTIONS,
+        }
 
     def findings(self, measured: Sequence[Measured]) -> Findings:
         """Return the paper's tables and figures beside ours."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.compression.numbers import Numbers
+from experiments.compression.numbers import Numbers, finite
 from experiments.compression.outcomes import (
     AtRate,
     FoldCurve,
@@ -89,3 +89,11 @@ def test_keys_without_measurements_are_none() -> None:
     keys = Numbers([], [], []).keys()
     assert set(keys.values()) == {None}
     assert len(keys) == 10
+
+
+def test_what_is_never_reached_is_null_in_json() -> None:
+    assert finite({"never": float("inf"), "unknown": None, "share": 0.5}) == {
+        "never": None,
+        "unknown": None,
+        "share": 0.5,
+    }
