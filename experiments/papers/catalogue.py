@@ -75,4 +75,9 @@ EVALUATIONS = (
         "share a cable, and small cases against the optimum.",
         "echelon:Echelon",
     ),
+    EvaluationEntry(
+        "netsense",
+        "NetSenseML's tables and figures: throughput and time to accuracy of compressed gradients, in virtual time.",
+        "netsense:NetSenseEvaluation",
+    ),
 )

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from experiments.report.bars import findings_bars, sweep_bars, utilisation_bars
 from experiments.report.curves import distribution_curves, panels
 from experiments.report.figure import ReportFigure
-from experiments.report.findings import BarChart, Chart, DistributionChart
+from experiments.report.findings import BarChart, Chart, DistributionChart, LineChart
+from experiments.report.lines import lines
 from experiments.report.over_time import busiest_links, link_loads, load_limit, recovery, timeline
 from experiments.report.time_axis import TimeSpan, close_look
 from experiments.report.topology import HeatScale, topology
@@ -72,4 +73,6 @@ def chart_figure(chart: Chart) -> ReportFigure:
         return findings_bars(chart)
     if isinstance(chart, DistributionChart):
         return distribution_curves(chart)
+    if isinstance(chart, LineChart):
+        return lines(chart)
     return panels(chart)

@@ -83,7 +83,27 @@ class PanelChart:
     panels: tuple[Panel, ...]
 
 
-Chart = BarChart | DistributionChart | PanelChart
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points of one series, by their x; ``colour`` is an index into the series colours of the report."""
+
+    label: str
+    colour: int
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """Lines on common axes, each with a name and its unit; x is on a logarithmic scale where ``is_logarithmic``."""
+
+    title: str
+    x_name: str
+    y_name: str
+    lines: tuple[Line, ...]
+    is_logarithmic: bool = False
+
+
+Chart = BarChart | DistributionChart | LineChart | PanelChart
 """Any chart of an evaluation."""
 
 

@@ -8,13 +8,23 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments.report import figures
-from experiments.report.findings import Bar, BarChart, Distribution, DistributionChart, Panel, PanelChart
+from experiments.report.findings import (
+    Bar,
+    BarChart,
+    Distribution,
+    DistributionChart,
+    Line,
+    LineChart,
+    Panel,
+    PanelChart,
+)
 from experiments.sweeps.summary import Cell, Spread
 from tests.experiments.report.builders import make_result
 
 CHARTS = (
     BarChart("Bars", (Bar("a", "1", 1.0),)),
     DistributionChart("Curves", "error", (Distribution("a", 0, (0.1,)),)),
+    LineChart("Lines", "seconds", "%", (Line("a", 0, ((1.0, 2.0), (2.0, 3.0))),), is_logarithmic=True),
     PanelChart("Panels", "", 1.0, (Panel("a", "", (1.0,), (0.5,)),)),
 )
 

