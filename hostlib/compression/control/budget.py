@@ -31,16 +31,18 @@ class BudgetSettings:
 
     Attributes:
         tolerated_loss: Share of a step by which gradients may prolong it.
-        lowest_ratio: No bucket is sent at less.
-        start_ratio: Of the first steps, when the network is not known; NetSenseML starts there.
+        lowest_ratio: No bucket is sent at less. Less would be faster where the last bucket is large and the link slow,
+            and cost accuracy: of a character model with ResNet18's buckets at 200 Mbit/s, 2.0 points at 0.001, 1.0 at
+            0.01, 0.5 at 0.02.
+        start_ratio: Of the first steps, when the network is not known.
 
     Raises:
         ValueError: One is out of range.
     """
 
     tolerated_loss: float = 0.02
-    lowest_ratio: float = 0.001
-    start_ratio: float = 0.01
+    lowest_ratio: float = 0.02
+    start_ratio: float = 0.02
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerated_loss <= 1:

@@ -95,7 +95,7 @@ def test_a_sparse_reduce_scatter_takes_the_time_of_both() -> None:
 
 
 def test_a_controller_begins_dense_and_follows_the_rate() -> None:
-    conditions = Conditions("drop", (Condition(0.0, 10e9), Condition(60.0, 100e6)))
+    conditions = Conditions("drop", (Condition(0.0, 10e9), Condition(60.0, 400e6)))
     steps = run(Job(TWO, 1.0, FREE), METHODS["budget"], conditions, 120)
     assert steps[0].plan == (DENSE, DENSE)
     before = [step.plan for step in steps if 30.0 < step.start_s < 60.0]

@@ -21,6 +21,8 @@ RESNET18_READY = (0.07, 0.33, 1.0)
 """Share of the backward pass after which each bucket is ready, by FLOPs, of which the first layers have many."""
 
 TOLERATED_LOSS = BudgetSettings().tolerated_loss
+FREELY = BudgetSettings(lowest_ratio=0.001, start_ratio=0.01)
+"""Nearly all that fits may be chosen, so the budget is what decides."""
 
 
 @dataclass
@@ -143,6 +145,7 @@ def run(
     costs: MeasuredCosts | None = None,
     before: Callable[[int, Plant], None] | None = None,
     heard: Callable[[int, Proposal], Proposal | None] | None = None,
+    settings: BudgetSettings = FREELY,
 ) -> Run:
     """Run a job under ``Budget``. A step's proposals arrive in the next step's first bucket and decide the one after.
 
@@ -152,8 +155,9 @@ def run(
         costs: What the controller takes the codecs for; None: the truth.
         before: Called before each step; it may change the plant.
         heard: What becomes of each step's proposal.
+        settings: The controller's.
     """
-    control = Budget(plant.buckets, costs or plant.costs)
+    control = Budget(plant.buckets, costs or plant.costs, settings)
     decision = control.start()
     ran = Run()
     arriving: tuple[Proposal | None, tuple[Choice, ...]] | None = None

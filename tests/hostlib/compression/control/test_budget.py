@@ -12,7 +12,7 @@ from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.budget import Budget, BudgetSettings
 from hostlib.compression.control.cost import Bucket, Linear, MeasuredCosts
 from hostlib.compression.control.explanation import Outcome, RateSource
-from tests.hostlib.compression.control.plant import TOLERATED_LOSS, Plant, fastest, run
+from tests.hostlib.compression.control.plant import FREELY, TOLERATED_LOSS, Plant, fastest, run
 
 FOLLOWS_IN = 5
 """Steps after a change in which the throughput may be anything."""
@@ -50,6 +50,15 @@ def test_codecs_of_a_gpu_leave_the_budget_to_be_used(mbps: float, share: float, 
     ran = run(plant, 60)
     assert ran.share(plant) >= share
     assert ran.used(plant, since=5) >= 0.8
+
+
+@pytest.mark.parametrize(("mbps", "share"), [(200, 0.90), (500, 0.95), (800, 0.97)])
+@pytest.mark.parametrize("compute_s", [0.25, 0.6])
+def test_the_ratio_that_keeps_accuracy_keeps_the_shares(mbps: float, share: float, compute_s: float) -> None:
+    plant = Plant(mbps * 1e6, compute_s)
+    ran = run(plant, 60, settings=BudgetSettings())
+    assert ran.share(plant) >= share
+    assert min(choice.ratio for choice in ran.decisions[-1].choices) >= BudgetSettings().lowest_ratio
 
 
 @pytest.mark.parametrize("mbps", [200, 800, 2000, 10_000])
@@ -271,7 +280,7 @@ def test_nothing_fits_is_said_and_no_ratio_is_below_the_lowest() -> None:
     plant = Plant(1e6, 0.05)
     decision = run(plant, 20).decisions[-1]
     assert decision.explanation.outcome == Outcome.NOTHING_FITS
-    assert min(choice.ratio for choice in decision.choices) == BudgetSettings().lowest_ratio
+    assert min(choice.ratio for choice in decision.choices) == FREELY.lowest_ratio
     assert str(decision.explanation).startswith("Nothing fits")
 
 
