@@ -10,10 +10,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hostlib.compression.control.budget import BudgetSettings
+from hostlib.compression.control.paper import PaperParameters
+
 if TYPE_CHECKING:
     from hostlib.compression.netsense import NetSense
 
-__all__ = ["NetSense"]
+__all__ = ["BudgetSettings", "NetSense", "PaperParameters"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,11 +21,11 @@ from hostlib.compression.choice import Choice, Precision
 from hostlib.compression.codecs.payload import is_finite as was_finite
 from hostlib.compression.collectives import Exchange, Ranks, ReduceScatter
 from hostlib.compression.control.cost import Bucket
-from hostlib.compression.encoding import Encoding
+from hostlib.compression.encoding import Encoding, is_finite
 from hostlib.compression.lanes import Transmission, carry_here
 from hostlib.compression.residuals import Held, Residuals, Section
 from hostlib.compression.steps import Steps
-from hostlib.compression.transmissions import NOT_FINITE, PRECISIONS, Gradient, Reducer
+from hostlib.compression.transmissions import NOT_FINITE, PRECISIONS, Gradient, Reducer, with_unsent
 
 
 class MakesTransmissions(Protocol):
@@ -146,11 +146,19 @@ class _Scattering:
 
     def transmission(self, gradient: Gradient, choice: Choice | None) -> Transmission:
         native = PRECISIONS[gradient.buffer.dtype]
+        if choice is None or choice.ratio >= 1:
+            self._add_unsent(gradient)
         if choice is None or (choice.ratio >= 1 and choice.precision in (native, Precision.FP32)):
             return self._as_it_is(gradient)
         if choice.ratio < 1 and not self._is_sparse:
             raise ValueError(f"ratio: expected 1, as sparse gradients are not opted for, got {choice.ratio}")
         return self._encoded(gradient, choice)
+
+    def _add_unsent(self, gradient: Gradient) -> None:
+        """Add what was not sent before, as all is sent now; not to what the script will skip."""
+        buffer = gradient.buffer
+        if self._is_sparse and not self._residuals.is_empty(gradient.sections) and is_finite(buffer):
+            buffer.copy_(with_unsent(gradient, self._residuals, buffer.dtype))
 
     def _as_it_is(self, gradient: Gradient) -> Transmission:
         if self._op != dist.ReduceOp.AVG and self._factor != 1:

@@ -236,6 +236,8 @@ class NetSense:
         is_sparse = self._is_sparse_sharded or replicas is not None
         if not is_sparse and self._mode in ("windowed", "paper"):
             raise ValueError(f"mode: {self._mode} is sparse, and is_sparse_sharded is off")
+        if not is_sparse and self._residuals.momentum:
+            raise ValueError("momentum: it corrects what sparse gradients leave out, and is_sparse_sharded is off")
         budget = self._budget if is_sparse else replace(self._budget, lowest_ratio=1.0, start_ratio=1.0)
         if replicas is None:
             steps, ranks = self._begin(mesh.get_group(mesh.ndim - 1), device, budget)

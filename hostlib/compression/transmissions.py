@@ -92,22 +92,13 @@ class Reducer:
         return total / self._ranks.size
 
     def _dense(self, gradient: Gradient, dtype: torch.dtype) -> Transmission:
-        """Send all elements, and all that was not sent before, in a type that may have a smaller range.
-
-        What exceeds the range stays in the residual. Errors of rounding do not.
-        """
+        """Send all elements, and all that was not sent before. Errors of rounding do not stay in the residual."""
         buffer, size = gradient.buffer, self._ranks.size
         if not is_finite(buffer):
             gradient.passed_on = NOT_FINITE
             mean = buffer.to(dtype, copy=True).mul_(1 / size)
         else:
-            total = self._residuals.taken(gradient.sections, buffer)
-            most = torch.finfo(dtype).max
-            if largest_magnitude(total) > most:
-                within = total.clamp(-most, most)
-                self._residuals.held(gradient.sections, buffer.device).unsent.copy_(total.sub_(within))
-                total = within
-            mean = total.mul_(1 / size).to(dtype)
+            mean = with_unsent(gradient, self._residuals, dtype).mul_(1 / size).to(dtype)
         yield AllReduce(mean)
         yield None
         return buffer.copy_(mean)
@@ -161,6 +152,17 @@ class Reducer:
         gradient.passed_on = NOT_FINITE
         encoding.take_back()
         return (yield from self._as_it_is(gradient))
+
+
+def with_unsent(gradient: Gradient, residuals: Residuals, dtype: torch.dtype) -> torch.Tensor:
+    """Return a gradient with all that was not sent before, in fp32; what exceeds the range of a type stays unsent."""
+    total = residuals.taken(gradient.sections, gradient.buffer)
+    most = torch.finfo(dtype).max
+    if largest_magnitude(total) <= most:
+        return total
+    within = total.clamp(-most, most)
+    residuals.held(gradient.sections, gradient.buffer.device).unsent.copy_(total.sub_(within))
+    return within
 
 
 def _emptied(buffer: torch.Tensor) -> torch.Tensor:

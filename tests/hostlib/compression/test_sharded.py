@@ -46,6 +46,17 @@ def test_what_a_sparse_step_leaves_out_comes_later(ranks: list[dict[str, Any]]) 
         assert found["saved_bytes"] > 0
 
 
+@pytest.mark.parametrize(("precision", "tolerated"), [("fp32", 1e-5), ("fp16", 1e-3), ("int8", 0.02)])
+def test_a_dense_step_sends_what_sparse_ones_have_left_out(
+    ranks: list[dict[str, Any]], precision: str, tolerated: float
+) -> None:
+    for rank in ranks:
+        found = rank["turned"][precision]
+        assert found["difference"] < tolerated
+        assert {round(ratio, 1) for ratio in found["ratios"]} == {0.1, 1.0}
+        assert found["ratios"][-1] == 1
+
+
 def test_memory_of_unsharded_residuals_is_told(ranks: list[dict[str, Any]]) -> None:
     found = ranks[0]["sparse"]
     assert found["notes"] == ["residuals of unsharded gradients will take 0.025 MB on each rank"]
@@ -65,6 +76,7 @@ def test_errors_name_the_module(ranks: list[dict[str, Any]]) -> None:
     assert ranks[0]["refused"] == [
         ["ratio: expected 1, as sparse gradients are not opted for, got 0.1", "This was the gradient of module 2."],
         ["mode: paper is sparse, and is_sparse_sharded is off"],
+        ["momentum: it corrects what sparse gradients leave out, and is_sparse_sharded is off"],
     ]
 
 

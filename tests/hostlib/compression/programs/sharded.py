@@ -11,7 +11,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.netsense import NetSense
-from tests.hostlib.compression.programs.training import DENSE, batches, fixed, loss_of, perceptron
+from tests.hostlib.compression.programs.training import DENSE, batches, fixed, loss_of, perceptron, turning
 
 _PRECISIONS = {
     "fp32": DENSE,
@@ -96,6 +96,27 @@ def sparse(rank: int, size: int) -> Any:
     }
 
 
+def turned(rank: int, size: int) -> Any:
+    """Send sparse, and then all, of the same gradient; return how far the sum is from that many gradients."""
+    mesh = init_device_mesh("cpu", (size,))
+    plain = _sharded(mesh)
+    (batch,) = batches(rank, 1)
+    loss_of(plain, batch).backward()
+    found = {}
+    for name, dense in _PRECISIONS.items():
+        net = NetSense(turning(SPARSE, dense, 6), is_sparse_sharded=True)
+        model = _sharded(mesh)
+        net.attach(model)
+        total, steps, ratios = torch.tensor(0.0), 10, []
+        for _ in range(steps):
+            model.zero_grad()
+            loss_of(model, batch).backward()
+            total = total + _flat(model)
+            ratios.append(net.stats().ratio)
+        found[name] = {"difference": _difference(total / steps, _flat(plain)), "ratios": ratios}
+    return found
+
+
 def not_finite(rank: int, size: int) -> Any:
     """Have an infinity in one rank's gradient; return what became of gradients, residuals and counts."""
     mesh = init_device_mesh("cpu", (size,))
@@ -130,10 +151,11 @@ def refused(rank: int, size: int) -> Any:
             loss_of(model, next(iter(batches(0, 1)))).backward()
         except ValueError as error:
             errors.append([str(error), *error.__notes__])
-    try:
-        NetSense("paper").attach(_sharded(mesh))
-    except ValueError as error:
-        errors.append([str(error)])
+    for net in (NetSense("paper"), NetSense(momentum=0.9)):
+        try:
+            net.attach(_sharded(mesh))
+        except ValueError as error:
+            errors.append([str(error)])
     return errors
 
 
@@ -156,5 +178,5 @@ def replicated(rank: int, size: int) -> Any:
 
 def all_of_it(rank: int, size: int) -> Any:
     """Run the ones for two ranks in one job."""
-    functions = (reduced, sparse, not_finite, refused)
+    functions = (reduced, sparse, turned, not_finite, refused)
     return {function.__name__: function(rank, size) for function in functions}

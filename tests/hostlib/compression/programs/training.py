@@ -26,6 +26,31 @@ class Fixed:
         """Stay."""
 
 
+class Turning:
+    """A controller that begins with one choice, and turns to another after so many decisions."""
+
+    reason = "It turns."
+
+    def __init__(self, first: Choice, then: Choice, decisions: int, buckets: Sequence[Bucket]) -> None:
+        self.choices = tuple(first for _ in buckets)
+        self._then = then
+        self._left = decisions
+
+    def decide(self, sent: Any, agreed: Any) -> None:
+        """Count."""
+        del sent, agreed
+        self._left -= 1
+        if not self._left:
+            self.choices = tuple(self._then for _ in self.choices)
+
+
+def turning(first: Choice, then: Choice, decisions: int) -> Controllers:
+    def made(buckets: Sequence[Bucket], _measured: MeasuredCosts) -> Turning:
+        return Turning(first, then, decisions, buckets)
+
+    return made
+
+
 def fixed(choice: Choice) -> Controllers:
     def made(buckets: Sequence[Bucket], _measured: MeasuredCosts) -> Fixed:
         return Fixed(choice, buckets)
