@@ -36,22 +36,25 @@ class CodecTable:
     Attributes:
         name: Of the device.
         costs: Of the product's codecs, as its cost model takes them.
-        quantise: To write or read a dense bucket in 8 bits, which that model takes to be a conversion.
         multiply_add_s: Of one multiply-add of PowerSGD's products of matrices.
         form: Of the indices of sparse payloads.
     """
 
     name: str
     costs: MeasuredCosts
-    quantise: Linear
     multiply_add_s: float
     form: Form
 
 
 CPU = CodecTable(
     "CPU",
-    MeasuredCosts(Linear(100e-6, 0.8e-9, 60e-9), Linear(500e-6, 0.1e-9, 5.5e-9), Linear(10e-6, 0.15e-9), HOP_S),
-    quantise=Linear(100e-6, 3e-9),
+    MeasuredCosts(
+        select=Linear(100e-6, 0.8e-9, 60e-9),
+        scatter=Linear(500e-6, 0.1e-9, 5.5e-9),
+        convert=Linear(10e-6, 0.15e-9),
+        hop_s=HOP_S,
+        quantise=Linear(100e-6, 3e-9),
+    ),
     multiply_add_s=0.3e-9,
     form=Form.ELIAS_FANO,
 )
@@ -65,8 +68,13 @@ def _faster(linear: Linear) -> Linear:
 
 GPU = CodecTable(
     "GPU",
-    MeasuredCosts(_faster(CPU.costs.select), _faster(CPU.costs.scatter), _faster(CPU.costs.convert), HOP_S),
-    _faster(CPU.quantise),
+    MeasuredCosts(
+        _faster(CPU.costs.select),
+        _faster(CPU.costs.scatter),
+        _faster(CPU.costs.convert),
+        HOP_S,
+        _faster(CPU.costs.quantise),
+    ),
     CPU.multiply_add_s / GPU_SPEEDUP,
     form=Form.ELIAS_FANO,
 )
@@ -109,9 +117,6 @@ def sendings(
 
 def _chosen(choice: Choice, elements: int, table: CodecTable, form: Form) -> Sending:
     transfers = _transfers(choice, elements, form)
-    if choice.ratio >= 1 and choice.precision is Precision.INT8:
-        quantised_s = table.quantise.seconds(elements)
-        return Sending(transfers, quantised_s, 2 * quantised_s)  # one half of the reading lies between the transfers
     charged = transmission_cost(choice, Bucket(elements, HOSTS), table.costs)
     return Sending(transfers, charged.encode_s, charged.decode_s)
 

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from hostlib.compression.choice import Precision
-from hostlib.compression.codecs import sparse
+from hostlib.compression.codecs import dense, sparse
 from hostlib.compression.collectives import AllGather, Ranks, synchronize
 from hostlib.compression.control.cost import Linear, MeasuredCosts
 
@@ -37,8 +37,13 @@ def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
         scatter.append(clock.best_s(partial(_receive, payload, residual)))
     vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
     convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
+    quantise = [clock.best_s(partial(dense.encode, vector, Precision.INT8)) for vector in vectors]
     return MeasuredCosts(
-        linear(sizes, select), linear(sizes, scatter), linear(sizes[:2], convert), _hop_s(ranks, device)
+        linear(sizes, select),
+        linear(sizes, scatter),
+        linear(sizes[:2], convert),
+        _hop_s(ranks, device),
+        linear(sizes[:2], quantise),
     )
 
 
@@ -56,6 +61,7 @@ def slowest(costs: list[MeasuredCosts]) -> MeasuredCosts:
         most(lambda cost: cost.scatter),
         most(lambda cost: cost.convert),
         max(cost.hop_s for cost in costs),
+        most(lambda cost: cost.quantise),
     )
 
 

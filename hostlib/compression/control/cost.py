@@ -15,10 +15,10 @@ from hostlib.compression.choice import Choice, Collective, Precision
 VALUE_BITS = {Precision.FP32: 32, Precision.BF16: 16, Precision.FP16: 16, Precision.INT8: 8}
 
 HEADER_BYTES = 16
-"""Of a sparse payload: count, Rice parameter, precision, scale."""
+"""Of a sparse payload."""
 
 INDEX_EXCESS = 1.03
-"""Golomb-Rice codes of the gaps between random indices, over their entropy."""
+"""What indices take over their entropy; within 3 % of what ``codecs.indices`` writes."""
 
 _LN_2 = 0.6931471805599453
 _SQRT_HALF = 0.7071067811865476
@@ -52,12 +52,14 @@ class MeasuredCosts:
         scatter: To unpack values and to add them to a bucket.
         convert: To convert a dense bucket to another precision, or back.
         hop_s: From one rank to the next, for a message without content.
+        quantise: To write a dense bucket in 8 bits, or to add one.
     """
 
     select: Linear = Linear()
     scatter: Linear = Linear()
     convert: Linear = Linear()
     hop_s: float = 0
+    quantise: Linear = Linear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,8 @@ def values_sent(choice: Choice, elements: int) -> int:
 def payload_bytes(choice: Choice, elements: int) -> float:
     """Return what one rank's payload takes: its values and, where it is sparse, a header and its indices.
 
-    The indices take the binary entropy of the ratio per element, which is log2 C(n, k) from above, and what Golomb-Rice
-    codes add to it.
+    The indices take the binary entropy of the ratio per element, which is log2 C(n, k) from above, and what the code
+    adds to it.
     """
     if not elements:
         return 0.0
@@ -152,6 +154,10 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
     payload, others = payload_bytes(choice, elements), ranks - 1
     by_ring = 2 * others / ranks * payload
     if choice.ratio >= 1 and choice.collective != Collective.ALL_GATHER:
+        if choice.precision == Precision.INT8:
+            # It is added up by its owners, who write the sum in 8 bits again.
+            quantised_s = measured.quantise.seconds(elements)
+            return Cost(by_ring, by_ring, 2 * others, quantised_s, 2 * quantised_s)
         converted_s = 0.0 if choice.precision == bucket.precision else measured.convert.seconds(elements)
         return Cost(by_ring, by_ring, 2 * others, converted_s, converted_s)
     values = values_sent(choice, elements)

@@ -15,7 +15,7 @@ from hostlib.compression.control.cost import Linear, MeasuredCosts
 MILLION = 1_000_000
 TWO = RealModel("two", (Layer("first", (2 * MILLION, 5)), Layer("last", (2 * MILLION, 1))))
 """Buckets of 2 million elements, ready after a sixth of the backward pass, and of 10 million, ready at its end."""
-FREE = CodecTable("free", MeasuredCosts(hop_s=HOP_S), Linear(), 0.0, Form.PLAIN)
+FREE = CodecTable("free", MeasuredCosts(hop_s=HOP_S), 0.0, Form.PLAIN)
 RATE_MBPS = 800.0
 BYTES_PER_S = 1e8
 
@@ -52,7 +52,7 @@ def test_top_k_gathers_seven_payloads_of_values_and_indices() -> None:
 
 
 def test_encoding_delays_the_backward_pass_and_decoding_the_end() -> None:
-    table = CodecTable("slow", MeasuredCosts(Linear(0.1), Linear(0.05), Linear(), HOP_S), Linear(), 0.0, Form.PLAIN)
+    table = CodecTable("slow", MeasuredCosts(Linear(0.1), Linear(0.05), Linear(), HOP_S), 0.0, Form.PLAIN)
     end_s, _, _ = _step(METHODS["TopK-0.1"], table)
     # Both buckets are encoded before the last one can leave.
     assert end_s == pytest.approx(3.0 + 0.2 + 7 * (8 * MILLION + 16) / BYTES_PER_S + 7 * HOP_S + 0.05)

@@ -22,7 +22,11 @@ from hostlib.compression.control.cost import (
 )
 
 COSTS = MeasuredCosts(
-    select=Linear(1e-3, 1e-9, 1e-8), scatter=Linear(2e-3, 2e-9, 2e-8), convert=Linear(3e-3, 3e-9), hop_s=1e-5
+    select=Linear(1e-3, 1e-9, 1e-8),
+    scatter=Linear(2e-3, 2e-9, 2e-8),
+    convert=Linear(3e-3, 3e-9),
+    hop_s=1e-5,
+    quantise=Linear(4e-3, 4e-9),
 )
 DENSE = Choice(1, Precision.FP32, Collective.ALL_REDUCE)
 
@@ -63,6 +67,12 @@ def test_half_precision_halves_the_bytes_and_converts_twice() -> None:
     price = transmission_cost(Choice(1, Precision.FP16, Collective.ALL_REDUCE), Bucket(1_000_000, 4), COSTS)
     assert (price.link_bytes, price.hops) == (3_000_000, 6)
     assert price.encode_s == price.decode_s == pytest.approx(6e-3)
+
+
+def test_eight_bits_are_written_twice_and_read_by_all() -> None:
+    price = transmission_cost(Choice(1, Precision.INT8, Collective.REDUCE_SCATTER), Bucket(1_000_000, 4), COSTS)
+    assert (price.link_bytes, price.hops) == (1_500_000, 6)
+    assert (price.encode_s, price.decode_s) == (pytest.approx(8e-3), pytest.approx(16e-3))
 
 
 def test_gradients_of_half_precision_need_no_conversion() -> None:
