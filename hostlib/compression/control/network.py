@@ -72,7 +72,7 @@ def sensed(network: Network, time_s: float, agreed: Agreed, costs: Sequence[Cost
         time_s: When the step ended, on the job's own clock of step times.
         agreed: What was measured.
         costs: Per bucket, what it was sent as.
-        measured_hop_s: Of a hop, as measured when the job started; counts where no round trip is known.
+        measured_hop_s: Of a hop, as measured when the job started: through all software, which TCP's round trip is not.
     """
     transmissions = [
         (cost, busy_s)
@@ -85,7 +85,7 @@ def sensed(network: Network, time_s: float, agreed: Agreed, costs: Sequence[Cost
     if agreed.round_trip_s is not None:
         round_trips = round_trips.update(time_s, agreed.round_trip_s)
     bucket_hops = network.bucket_hop_s.update(time_s, min(busy_s / cost.hops for cost, busy_s in transmissions))
-    assumed_s = measured_hop_s if round_trips.value is None else round_trips.value / 2
+    assumed_s = max(measured_hop_s, (round_trips.value or 0.0) / 2)
     least_s = bucket_hops.value
     assert least_s is not None  # there was a sample
     hop_s = min(assumed_s, least_s / 2)  # so at least half of each transmission's time is its bytes'
