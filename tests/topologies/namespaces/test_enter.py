@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -36,15 +38,29 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
+@contextmanager
+def _none_ignored() -> Iterator[None]:
+    """What is started here ignores no signal; in the background a shell has commands ignore SIGINT."""
+    before = {
+        number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _counter(namespaces: FabricNamespaces) -> subprocess.Popen[str]:
     """A program in a process group with no other than those between, which tells at SIGTERM how many SIGINTs it got."""
-    process = subprocess.Popen(
-        namespaces.command("h0", sys.executable, "-c", _COUNTING),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with _none_ignored():
+        process = subprocess.Popen(
+            namespaces.command("h0", sys.executable, "-c", _COUNTING),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
     assert process.stdout is not None
     assert process.stdout.readline() == "counting\n"
     return process
@@ -71,12 +87,16 @@ def test_arguments_pass_as_they_are(namespaces: FabricNamespaces) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_are_passed_on(namespaces: FabricNamespaces, number: signal.Signals) -> None:
-    # In the background a shell has commands ignore SIGINT; Python does not pass that on.
-    with subprocess.Popen(namespaces.command("h0", "sh", "-c", "echo; exec sleep 1000"), stdout=subprocess.PIPE) as run:
+    with _none_ignored():
+        run = subprocess.Popen(namespaces.command("h0", "sh", "-c", "echo; exec sleep 1000"), stdout=subprocess.PIPE)
+    try:
         assert run.stdout is not None
         run.stdout.readline()
         run.send_signal(number)
         assert run.wait(PATIENCE_S) == 128 + number
+    finally:
+        run.kill()
+        run.communicate()
 
 
 def test_no_signal_is_lost_while_a_program_starts(namespaces: FabricNamespaces) -> None:
