@@ -59,6 +59,11 @@ BUDGETS = (
 )
 
 
+def codec_figures(gradients: list[torch.Tensor], rounds: int) -> Figures:
+    """Measure what a step takes, and the size of its payload; the best of so many rounds."""
+    return {**_sparse(gradients, rounds), **_sizes()}
+
+
 def main() -> None:
     """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -66,11 +71,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="of which the best counts (default: 15)")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    gradients = [_gradient(rank) for rank in range(RANKS)]
+    gradients = made_gradients()
     figures: Figures = {
         **_copying(gradients[0], options.rounds),
-        **_sparse(gradients, options.rounds),
-        **_sizes(),
+        **codec_figures(gradients, options.rounds),
         **_dense(gradients[0], options.rounds),
         **_index_codes(options.rounds),
         **_imports(),
@@ -80,6 +84,11 @@ def main() -> None:
     print_figures(figures, as_json=options.json)
     if not options.json:
         print_budget_rows(rows)
+
+
+def made_gradients() -> list[torch.Tensor]:
+    """Return one for each rank, drawn by their seed."""
+    return [_gradient(rank) for rank in range(RANKS)]
 
 
 def _gradient(rank: int) -> torch.Tensor:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from experiments.compression.sending import LowRank, StepPlan
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.codecs.payload import Form
-
-MODES = ("budget", "windowed", "paper")
-"""Of ``NetSense``."""
+from hostlib.compression.controllers import MODES
 
 PlanAt = Callable[[int, int, int], StepPlan]
 """A plan from the step, the number of steps, and the number of buckets."""

@@ -13,11 +13,11 @@ from experiments.compression.outcomes import (
     mean,
     time_to,
 )
+from hostlib.compression.controllers import MODES
 
 OURS = "budget"
 DENSE = "AllReduce"
 PAPERS = (DENSE, "TopK-0.1")
-MODES = (OURS, "windowed", "paper")
 DEVICE = "GPU"
 """Whose table of codec times the keys use."""
 MODEL = "ResNet18"

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from experiments.compression.numbers import (
     DENSE,
     DEVICE,
-    MODES,
     OURS,
     RATES_MBPS,
     TRAINED_COMPUTE_S,
@@ -15,6 +14,7 @@ from experiments.compression.outcomes import AtRate, Trained, UnderScenario
 from experiments.papers.table_cells import DASH
 from experiments.report.findings import Chart, Findings, FindingsTable, Line, LineChart
 from experiments.report.numbers import percent, signed
+from hostlib.compression.controllers import MODES
 
 Published = tuple[float, float | None, float]
 """Samples per second, seconds to convergence (None: not reached), best test accuracy in percent."""

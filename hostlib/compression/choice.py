@@ -11,7 +11,7 @@ class Precision(StrEnum):
     BF16 = "bf16"
     FP16 = "fp16"
     INT8 = "int8"
-    """8-bit integers with one scale per payload, rounded stochastically."""
+    """8-bit integers with one scale for each 256 values, rounded stochastically."""
 
 
 class Collective(StrEnum):

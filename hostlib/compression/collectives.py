@@ -86,16 +86,8 @@ class ReduceScatter:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseAllReduce:
+class SparseAllReduce(AllReduce):
     """Sums a sparse tensor over all ranks, in place: its indices and values are gathered."""
-
-    tensor: torch.Tensor
-
-    def run(self, ranks: Ranks) -> torch.Tensor:
-        """See ``Operation``."""
-        dist.all_reduce(self.tensor, group=ranks.group)
-        synchronize(self.tensor)
-        return self.tensor
 
     def sent_bytes(self, ranks: Ranks) -> int:
         """See ``Operation``. After the sum it is what all ranks have together, which is at least what this one sent."""

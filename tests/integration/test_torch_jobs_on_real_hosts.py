@@ -181,17 +181,20 @@ def _sent_bytes(pid: int) -> int:
 
 
 def test_the_same_ranks_train_under_one_policy_after_the_other() -> None:
-    scenario = Scenario.model_validate(_TWO_JOBS)
+    from experiments.scenarios.real_hosts.profiled_step import PROFILED_OF
+
+    jobs = [job | {"iterations": PROFILED_OF} for job in _TWO_JOBS["jobs"]]
+    scenario = Scenario.model_validate(_TWO_JOBS | {"jobs": jobs})
     pids: list[int] = []
     with real_hosts(Backend.NAMESPACES, scenario, is_real_time=False, keeps_ranks=True) as run:
         for policy in ("ecmp", "crux"):
             result = run(policy, on_progress=lambda _now_s, _end_s: None)
             assert result.policy == policy
-            assert [(job.failure, len(job.iterations)) for job in result.jobs] == [(None, 5), (None, 5)]
+            assert [(job.failure, len(job.iterations)) for job in result.jobs] == [(None, PROFILED_OF)] * 2
             collectives = {each.group for job in result.jobs for each in job.communicating}
             assert collectives == {"all-reduce 0", "all-reduce 1"}, "as the ranks have seen them"
             for job in result.jobs:
-                iteration, profiled = job.iterations[1], job.profiled
+                iteration, profiled = job.iterations[-1], job.profiled
                 assert "DistributedDataParallel.forward" in {each.name for each in profiled}
                 assert all(
                     iteration.start_s <= each.start_s < each.end_s <= iteration.end_s + _PROFILER_S for each in profiled

@@ -7,7 +7,10 @@ from torch.profiler import ProfilerActivity, profile
 from experiments.scenarios.timeline import ProfiledRange
 
 PROFILED_OF = 10
-"""One iteration in so many is profiled, which takes about two milliseconds more."""
+"""The last of so many iterations is profiled, which takes about two milliseconds more.
+
+The host library measures a job's first ones, and nothing should prolong these.
+"""
 _SHORTEST_S, _MOST_RANGES = 0.0005, 100
 """The longest are enough: nobody reads a thousand operations."""
 _AUTOGRAD = "autograd::engine::evaluate_function: "

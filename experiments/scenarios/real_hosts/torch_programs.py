@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,8 +21,6 @@ from topologies.printable import printable
 from workloads.jobs import TrainingJob
 from workloads.parallelism.torch_jobs import BUCKET_BYTES
 from workloads.workload import TorchComputation, TorchWorkload
-
-_LOG = logging.getLogger(__name__)
 
 _READY, _PAUSED = b"ready", b"paused"
 _READY_WITHIN_S = 180.0

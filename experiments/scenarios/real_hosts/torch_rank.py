@@ -61,7 +61,7 @@ def _train(plan: str) -> None:
         STOPWATCH.take(0.0)
         began_s = time.perf_counter()
         ranges: Sequence[ProfiledRange] = ()
-        if rank == 0 and number % PROFILED_OF == 1:
+        if rank == 0 and number % PROFILED_OF == PROFILED_OF - 1:
             ranges = profiled(step)
         else:
             step()

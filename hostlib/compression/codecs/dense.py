@@ -1,7 +1,4 @@
-"""Dense payloads: every element in a precision, for collectives that gather or exchange payloads.
-
-An all-reduce in fp16 or bf16 needs no payload: the backend adds what was multiplied by one ``safe_scale`` on all ranks.
-"""
+"""Dense payloads: every element in a precision, for collectives that gather or exchange payloads."""
 
 import math
 
@@ -11,9 +8,6 @@ from hostlib.compression.choice import Precision
 from hostlib.compression.codecs import payload, values
 from hostlib.compression.codecs.errors import CorruptPayloadError
 from hostlib.compression.codecs.payload import Form, Header
-from hostlib.compression.codecs.values import safe_scale
-
-__all__ = ["decode_add", "encode", "safe_scale", "wire_bytes"]
 
 
 def wire_bytes(elements: int, precision: Precision) -> int:

@@ -11,6 +11,8 @@ worst, and about 0.4 bits less on average, of which an all-gather of equal sizes
 to decode (``benchmarks/compression_codecs.py``).
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,6 +66,7 @@ def decode(words: Words, count: int, elements: int) -> IndexArray:
     return indices
 
 
+@lru_cache(maxsize=1024)
 def _low_bits(elements: int, count: int) -> int:
     """Return how many lower bits make the encoding the shortest."""
     return min(range(_INDEX_BITS), key=lambda low_bits: sum(_sizes_bits(elements, count, low_bits)))

@@ -27,19 +27,11 @@ def size_bytes(count: int, precision: Precision) -> int:
     return int8.size_bytes(count) if precision is Precision.INT8 else count * _TYPES[precision].itemsize
 
 
-def safe_scale(largest: float, ranks: int = 1) -> float:
-    """Return a power of two by which values are multiplied before they are rounded to fp16.
-
-    The sum over the ranks then overflows nowhere.
-
-    Args:
-        largest: The largest magnitude of all ranks.
-        ranks: How many ranks add their values in fp16.
-    """
-    bound = largest * ranks
-    if not math.isfinite(bound):
+def safe_scale(largest: float) -> float:
+    """Return a power of two by which values of at most this magnitude are multiplied before they are fp16."""
+    if not math.isfinite(largest):
         return 1.0
-    exponent = _SAFE_EXPONENT - math.frexp(bound)[1]
+    exponent = _SAFE_EXPONENT - math.frexp(largest)[1]
     return math.ldexp(1.0, min(max(exponent, -_MAX_SCALE_EXPONENT), _MAX_SCALE_EXPONENT))
 
 

@@ -7,8 +7,8 @@
 - A sparse reduce-scatter selects again after the sum. Of W selections of which an element is in one at least with
   probability u = min(1, W r), the sum holds up to u/r times what is kept. Ranks' selections partly overlap, which is
   taken as half way, in logarithms: r delivers what an all-gather at r sqrt(r/u) would.
-- Rounding adds its own share: 1e-7 for fp16, 1e-6 for bf16, 1e-3 for int8 of selected values, and 1e-2 for int8 of a
-  whole bucket, whose one scale its largest element sets.
+- Rounding adds its own share: 1e-7 for fp16, 1e-6 for bf16, 1e-3 for int8 of selected values, and 1e-2, which is more
+  than it takes, for int8 of a whole bucket.
 
 What is not delivered stays in the residual and travels later (error feedback: Karimireddy et al., ICML 2019), so a
 step's error delays gradients and does not lose them.

@@ -71,7 +71,9 @@ def test_a_few_cases_become_tables_charts_and_keys(evaluation: NetSenseEvaluatio
     assert row[3] == "42.2"
     assert all(plot_chart(chart).axes for chart in found.charts)
     keys = evaluation.summary_object(measured)
-    assert 0.5 < keys["throughput_share_200"] <= 1.0  # type: ignore[operator]
+    share = keys["throughput_share_200"]
+    assert isinstance(share, float)
+    assert 0.5 < share <= 1.0
     assert keys["throughput_share_500"] is None
     assert keys["scenario3_share"] is not None
     for each in measured:
