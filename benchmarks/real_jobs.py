@@ -1,7 +1,7 @@
 """Measures PyTorch jobs on real hosts: ``python benchmarks/real_jobs.py [--json] [--only PART] [options]``.
 
 Hosts are network namespaces over the emulator, under the real controller; jobs train over gloo. It needs `make torch`,
-and takes twenty minutes on an otherwise idle machine. Medians of three:
+and takes forty minutes on an otherwise idle machine. Medians of three:
 
 - ``prioritised_slowdown``: by how much a prioritised job's iterations take longer than alone, under ``crux``;
   ``clos_gain_points``, ``trainyard_gain_points``: GPU utilisation under ``crux`` and ``trainyard`` less that under
@@ -11,7 +11,8 @@ and takes twenty minutes on an otherwise idle machine. Medians of three:
 - ``attach_s_per_collective``, ``attach_profiling_s_per_collective``: processor time that a collective takes more while
   it is observed, and while waits are recorded, too.
 - ``attach_step_overhead``: by how much a DDP step of a model with 10 million parameters takes longer where it is
-  attached; ``fail_open_slowdown``: the same where no controller answers.
+  attached; ``fail_open_slowdown``: the same where no controller answers. Each has a 95 % confidence interval, and a
+  ``…_processor_share``: what the host library takes of the step's processor time.
 - ``template_registered_iterations``: iterations until the controller has acknowledged what the job sends;
   ``level_in_force_s``: how much later its connections have a level.
 """
@@ -46,6 +47,8 @@ BUDGETS = (
     Budget("attach_profiling_s_per_collective", 20e-6, is_least=False),
     Budget("fail_open_slowdown", 0.005, is_least=False),
     Budget("attach_step_overhead", 0.005, is_least=False),
+    Budget("fail_open_slowdown_processor_share", 0.005, is_least=False),
+    Budget("attach_step_overhead_processor_share", 0.005, is_least=False),
     Budget("template_registered_iterations", 3, is_least=False),
     Budget("level_in_force_s", 0.2, is_least=False),
 )
@@ -55,17 +58,23 @@ def parts_of(options: argparse.Namespace) -> Mapping[str, Callable[[], Figures]]
     """Return what measures each part, by its name."""
     return {
         "clos": lambda: clos_figures(options.runs, is_real_time=options.real_time),
-        "collectives": lambda: collective_figures(options.runs),
-        "steps": lambda: step_figures(options.runs),
+        "cost": lambda: _cost_figures(options.runs),
         "registration": lambda: registration_figures(options.runs, is_real_time=options.real_time),
     }
+
+
+def _cost_figures(runs: int) -> Figures:
+    collectives = collective_figures(runs)
+    s_per_collective = collectives["attach_s_per_collective"]
+    assert isinstance(s_per_collective, float)
+    return collectives | step_figures(runs, s_per_collective)
 
 
 def main() -> None:
     """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--only", metavar="PART", help="clos, collectives, steps or registration")
+    parser.add_argument("--only", metavar="PART", help="clos, cost or registration")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of which figures are medians (default: {RUNS})")
     parser.add_argument("--real-time", action="store_true", help="ask for real-time priority for the emulator")
     options = parser.parse_args()

@@ -30,6 +30,7 @@ __all__ = ["State", "Statistics", "annotate", "attach", "detach", "note_collecti
 _LOG = logging.getLogger(__name__)
 
 _session: Session | None = None
+_attachments = 0
 _last = Statistics(State.PLAIN, "", note="nothing is attached")
 
 
@@ -42,7 +43,8 @@ def attach(
 ) -> None:
     """Observe this process and register its job. Call it before ``init_process_group``; again, it does nothing.
 
-    It raises nothing: what is wrong is logged once, and the job runs on.
+    It raises nothing: what is wrong is logged once, and the job runs on. After ``detach`` a process may attach again,
+    if all ranks do.
 
     Args:
         controller: HOST:PORT or unix:/PATH, or several with commas between; None: ``TRAINYARD_CONTROLLER``.
@@ -50,15 +52,16 @@ def attach(
         credentials: How to speak with the controller; None: those of the environment.
         profile_iterations: Over so many iterations the profile is measured. The job is registered after two.
     """
-    global _session  # one per process, as there is one torch.distributed
+    global _session, _attachments  # one session per process, as there is one torch.distributed
     if _session is not None:
         return
     try:
         choose_interface()
-        _session = Session(Settings.found(controller, job, credentials, profile_iterations))
+        _session = Session(Settings.found(controller, job, credentials, profile_iterations), _attachments)
     except Exception as error:
         _LOG.warning("Trainyard cannot be attached, and the job runs without: %s", error)
         return
+    _attachments += 1
     atexit.register(detach)
 
 

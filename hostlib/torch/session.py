@@ -42,10 +42,12 @@ class Session:
 
     Args:
         settings: The job's name, and where the controller is.
+        attachment: How many sessions this process has had before, which is the same number in all ranks.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, attachment: int = 0) -> None:
         self.settings = settings
+        self._attachment = attachment
         self._is_over = threading.Event()
         self._has_group = threading.Event()
         self._has_spoken = threading.Event()
@@ -175,7 +177,8 @@ class Session:
 
     def _join(self) -> Exchange:
         """Reach the other ranks. Their store may be gone already, where they have destroyed the group before us."""
-        start = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{self._epoch_spoken_of}"
+        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        start = f"{restart}-{self._attachment}-{self._epoch_spoken_of}"
         until_s = time.monotonic() + _JOINS_WITHIN_S
         while True:
             try:

@@ -78,6 +78,11 @@ def test_a_job_that_regroups_is_registered_anew_and_withdrawn_between(tmp_path: 
         async with fabric(tmp_path) as there:
             async with ranks("regroup", folder, before=(), place=there.place, environment=there.environment) as job:
                 # Attached after init_process_group: the connections are there already, and found.
+                attached = await registered(there, job, "regroup")
+                assert sent(attached) == {"data 0": dict.fromkeys(("h0", "h2"), 2000 + STOPPING_BYTES)}
+                (folder / "detached").touch()
+                await job.until(lambda: there.controller.registry.jobs == ())
+                (folder / "attached").touch()
                 first = await registered(there, job, "regroup")
                 assert sent(first) == {"data 0": dict.fromkeys(("h0", "h2"), 4000 + STOPPING_BYTES)}
                 assert not any(flow.is_assigned for flow in first.flow_groups[0].flows)

@@ -1,4 +1,4 @@
-"""Makes, destroys and makes again process groups, and attaches once it is in the middle of it.
+"""Makes, destroys and makes again process groups, and attaches twice once it is in the middle of it.
 
 It goes from one stage to the next when the test has seen the controller's registry: when a file of the next stage's
 name is there.
@@ -23,6 +23,10 @@ def main(folder: Path) -> None:
     hostlib.torch.attach()
     rank = dist.get_rank()
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
+    _iterate(folder, "detached", optimizer, [dist.group.WORLD], size=500)
+    hostlib.torch.detach()
+    _iterate(folder, "attached", optimizer, [dist.group.WORLD])
+    hostlib.torch.attach()
     _iterate(folder, "groups", optimizer, [dist.group.WORLD])
     groups = [dist.new_group([0, 1]) for _ in range(2)]
     _iterate(folder, "again", optimizer, [dist.group.WORLD, *groups])
