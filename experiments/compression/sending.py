@@ -109,10 +109,7 @@ def sendings(
     """Return how each bucket of a model is sent; ``form`` replaces the table's."""
     if isinstance(plan, LowRank):
         return tuple(_low_rank(plan.rank, bucket, table) for bucket in buckets)
-    return tuple(
-        sending_of(choice, bucket.elements, table, form)
-        for choice, bucket in zip(plan, buckets, strict=True)
-    )
+    return tuple(sending_of(choice, bucket.elements, table, form) for choice, bucket in zip(plan, buckets, strict=True))
 
 
 def sending_of(choice: Choice, elements: int, table: CodecTable, form: Form | None = None) -> Sending:

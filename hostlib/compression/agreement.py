@@ -33,8 +33,8 @@ class MalformedProposalError(ValueError):
 class Proposal:
     """What one rank measured of a step. Buckets are in the order in which the step issued them.
 
-    Where a remainder travelled before the first bucket, it has one more number, the last: in ``network_s`` from its issue
-    to its completion, in ``ready_s`` its completion after the begin of the backward pass, 0 if that was earlier.
+    Where a remainder travelled before the first bucket, there is one more number, the last: in ``network_s`` from its
+    issue to its completion, in ``ready_s`` its completion after the begin of the backward pass, 0 if it was earlier.
 
     Attributes:
         network_s: Per bucket, from the rank's issue of its transmission to the completion.

@@ -119,7 +119,7 @@ class PaperController(_OneRatio):
 
     def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
         """See ``Controller``."""
-        if agreed is not None:
+        if agreed is not None and remainder is None:
             data_bytes, busy_s = self._sensed(sent, agreed)
             interval = paper.Interval(data_bytes, busy_s, agreed.retransmissions)
             self._state, self._choice = paper.decide(self._state, interval, self._parameters)
@@ -145,7 +145,7 @@ class WindowedController(_OneRatio):
 
     def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
         """See ``Controller``."""
-        if agreed is not None:
+        if agreed is not None and remainder is None:
             data_bytes, busy_s = self._sensed(sent, agreed)
             step = windowed.Step(sent[0], data_bytes, busy_s, agreed.step_s)
             self._state, self._choice = windowed.decide(self._state, step, self._dense_bytes, self._parameters)

@@ -1,4 +1,7 @@
-"""Values in 4 bits: as ``codecs.int8``, with 7 steps to either side of 0 and two of them in each byte, the first low."""
+"""Values in 4 bits: as ``codecs.int8``, with 7 steps to either side of 0.
+
+Each byte has two of them, the first in its lower half.
+"""
 
 import torch
 

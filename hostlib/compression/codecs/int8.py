@@ -1,9 +1,9 @@
 """Values in 8 bits: blocks of 256 with a scale each, and stochastic rounding.
 
-The scale makes the block's largest magnitude 127; fewer bits have the same code with fewer steps. A value between two steps goes to the upper one with the probability
-of its distance from the lower one, so that the expected error is 0 (Alistarh et al. 2017, "QSGD", section 3). The
-random numbers are a hash of seed and position (SplitMix64: Steele, Lea and Flood 2014): the same input and
-seed give the same bytes, compiled or as operations of PyTorch.
+The scale makes the block's largest magnitude 127; fewer bits have the same code with fewer steps. A value between two
+steps goes to the upper one with the probability of its distance from the lower one, so that the expected error is 0
+(Alistarh et al. 2017, "QSGD", section 3). The random numbers are a hash of seed and position (SplitMix64: Steele, Lea
+and Flood 2014): the same input and seed give the same bytes, compiled or as operations of PyTorch.
 
 A coded vector is the scales in fp32, then the steps, one byte each. A block with NaN or an infinity has the scale NaN,
 and every value of it is decoded as NaN.

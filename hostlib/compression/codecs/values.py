@@ -26,8 +26,10 @@ _CACHED = 1 << 16
 
 def size_bytes(count: int, precision: Precision) -> int:
     """Return in how many bytes that many values are coded."""
-    if precision in _INTEGERS:
-        return _INTEGERS[precision].size_bytes(count)
+    if precision is Precision.INT8:
+        return int8.size_bytes(count)
+    if precision is Precision.INT4:
+        return int4.size_bytes(count)
     return count * _TYPES[precision].itemsize
 
 

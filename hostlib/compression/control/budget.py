@@ -2,8 +2,8 @@
 
 All sums should be there when the backward pass ends, or by the controller's slack later; gradients may prolong the step
 by ``tolerated_loss`` of it besides. Everything is dense where that fits. Otherwise it is what loses the least and fits:
-``filling``. Where nothing fits, as where encoding alone takes longer, the step may be half the tolerated loss longer
-than the fastest.
+``filling``. Where the fastest ends late itself, as where encoding takes long, the tolerated loss counts from there: a
+step may always be so much longer than the fastest.
 
 The bucket that is ready last has little time, for nothing hides its transmission. What it leaves out, its remainder,
 exists when the next step begins, and the link is free until the first gradients are there. So the remainder travels
@@ -36,8 +36,7 @@ class BudgetSettings:
     Attributes:
         tolerated_loss: Share of a step by which gradients may prolong it.
         lowest_ratio: No bucket is sent at less. Less would be faster where the last bucket is large and the link slow,
-            and cost accuracy: of a character model with ResNet18's buckets at 200 Mbit/s, 2.0 points at 0.001, 1.0 at
-            0.01, 0.5 at 0.02.
+            and cost accuracy where no remainder follows.
         start_ratio: Of the first steps, when the network is not known.
 
     Raises:
@@ -148,7 +147,7 @@ class Budget:
             agreed: What was measured of it; None, or numbers of other buckets, change nothing and are counted.
             remainder: What the remainder was sent as that travelled before them; None: none did.
         """
-        if not self.buckets or not len(sent) == len(self.buckets) or not self._is_of(agreed, remainder):
+        if not self.buckets or len(sent) != len(self.buckets) or not self._is_of(agreed, remainder):
             return self._unchanged(replace(state, ignored=state.ignored + 1), Outcome.UNCHANGED)
         assert agreed is not None
         costs = [

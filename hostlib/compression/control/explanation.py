@@ -69,4 +69,3 @@ class Explanation:
         if not self.remainder_bytes:
             return ""
         return f" Before them, {self.remainder_bytes / 1e6:.3g} MB of what the last bucket left out."
-

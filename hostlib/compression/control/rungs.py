@@ -24,7 +24,13 @@ from hostlib.compression.control.cost import VALUE_BITS, Bucket, Cost, MeasuredC
 RATIO_STEP = 0.8408964152537145
 """The fourth root of one half: neighbouring rungs differ by a sixth in bytes."""
 
-_ROUNDING = {Precision.FP32: 0.0, Precision.FP16: 1e-7, Precision.BF16: 1e-6, Precision.INT8: 1e-3, Precision.INT4: 5e-2}
+_ROUNDING = {
+    Precision.FP32: 0.0,
+    Precision.FP16: 1e-7,
+    Precision.BF16: 1e-6,
+    Precision.INT8: 1e-3,
+    Precision.INT4: 5e-2,
+}
 _ROUNDING_DENSE = _ROUNDING | {Precision.INT8: 1e-2, Precision.INT4: 1e-1}
 
 
