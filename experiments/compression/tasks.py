@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.datasets import load_digits
 from torch import nn
 
 FOLDS = 5
@@ -75,9 +74,10 @@ def _digits() -> Examples:
 
 @lru_cache(maxsize=1)
 def _small_digits() -> Examples:
-    digits = load_digits()
-    images = torch.from_numpy((digits.data / 16).astype(np.float32))
-    return Examples(images, torch.from_numpy(digits.target.astype(np.int64)), torch.from_numpy(_folds(len(images))))
+    with files("sklearn").joinpath("datasets/data/digits.csv.gz").open("rb") as file:
+        table = np.loadtxt(gzip.decompress(file.read()).decode().splitlines(), delimiter=",", dtype=np.float32)
+    images = torch.from_numpy(table[:, :-1] / 16)
+    return Examples(images, torch.from_numpy(table[:, -1].astype(np.int64)), torch.from_numpy(_folds(len(table))))
 
 
 @lru_cache(maxsize=1)

@@ -30,7 +30,8 @@ def size_bytes(count: int, precision: Precision) -> int:
         return int8.size_bytes(count)
     if precision is Precision.INT4:
         return int4.size_bytes(count)
-    return count * _TYPES[precision].itemsize
+    item_bytes: int = _TYPES[precision].itemsize
+    return count * item_bytes
 
 
 def safe_scale(largest: float) -> float:
