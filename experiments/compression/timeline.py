@@ -15,7 +15,7 @@ from experiments.compression.conditions import Conditions
 from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import CodecTable, Sending, StepPlan, dense_plan, sendings
-from experiments.compression.star import HOP_S, HOSTS, Star
+from experiments.compression.star import HOP_S, HOSTS, Star, Transfer
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.control.budget import BudgetSettings
 from hostlib.compression.control.cost import Bucket
@@ -60,12 +60,13 @@ def run(job: Job, method: Method, conditions: Conditions, steps: int, until_s: f
     """Run a job's first steps, at most so many, and as many as begin before a time."""
     buckets = job.model.buckets
     star = Star(conditions)
-    plans = _controlled(job, method.name) if method.plan_at is None else _planned(method.plan_at, steps, len(buckets))
+    plans = controlled(job, method.name) if method.plan_at is None else planned(method.plan_at, steps, len(buckets))
     plan = next(plans)
     done: list[Step] = []
     now_s = 0.0
     while len(done) < steps and now_s < until_s:
-        step, proposal = _step(job, plan, sendings(plan, buckets, job.table, method.form), star, now_s)
+        transfers = begun(job, plan, sendings(plan, buckets, job.table, method.form), now_s)
+        step, proposal = _on_star(transfers, star)
         plan = plans.send((step, proposal))
         done.append(step)
         now_s = step.end_s
@@ -76,12 +77,12 @@ Plans = Generator[StepPlan, tuple[Step, Proposal], None]
 """Yields the plan of each step, and is sent what became of it."""
 
 
-def _planned(plan_at: PlanAt, steps: int, buckets: int) -> Plans:
+def planned(plan_at: PlanAt, steps: int, buckets: int) -> Plans:
     for step in count():
         yield plan_at(step, steps, buckets)
 
 
-def _controlled(job: Job, mode: str) -> Plans:
+def controlled(job: Job, mode: str) -> Plans:
     """Yield what the product's controller decides from what 8 ranks have measured, which all measure the same.
 
     The first step is dense, for the controller learns from it what buckets there are. A proposal travels in the next
@@ -98,8 +99,23 @@ def _controlled(job: Job, mode: str) -> Plans:
         controller.decide(sent, agreed(proposals))
 
 
-def _step(job: Job, plan: StepPlan, sent: Sequence[Sending], star: Star, start_s: float) -> tuple[Step, Proposal]:
-    """Return a step that begins at a time, and what a rank measures of it."""
+Transfers = Generator[tuple[Transfer, float], float, tuple[Step, Proposal]]
+"""The transfers of a step, each with its begin; it is sent when each has ended."""
+
+
+def _on_star(transfers: Transfers, star: Star) -> tuple[Step, Proposal]:
+    """Have a network to itself carry a step's transfers; return the step."""
+    try:
+        transfer, begin_s = next(transfers)
+        while True:
+            transfer, begin_s = transfers.send(star.finish_s(transfer, begin_s))
+    except StopIteration as stop:
+        ended: tuple[Step, Proposal] = stop.value
+        return ended
+
+
+def begun(job: Job, plan: StepPlan, sent: Sequence[Sending], start_s: float) -> Transfers:
+    """Begin a step at a time; return the step, and what a rank measures of it."""
     backward_at_s = start_s + FORWARD_SHARE * job.compute_s
     backward_s = (1 - FORWARD_SHARE) * job.compute_s
     encoding_s = busy_s = 0.0
@@ -111,7 +127,7 @@ def _step(job: Job, plan: StepPlan, sent: Sequence[Sending], star: Star, start_s
         encoded_at_s = ready_at_s + sending.encode_s
         begin_s = network_free_s = max(encoded_at_s, network_free_s)
         for transfer in sending.transfers:
-            network_free_s = star.finish_s(transfer, network_free_s)
+            network_free_s = yield transfer, network_free_s
         busy_s += network_free_s - begin_s
         decoded_s = max(network_free_s, decoded_s) + sending.decode_s
         ready_s.append(ready_at_s - backward_at_s)
