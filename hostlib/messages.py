@@ -54,9 +54,7 @@ def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobReq
 
 def instance_to_wire(flow_group: str, instance: GroupInstance) -> wire.FlowGroupInstance:
     """Convert a report of an instance."""
-    message = wire.FlowGroupInstance(
-        flow_group=flow_group, iteration=instance.iteration, has_ended=instance.has_ended
-    )
+    message = wire.FlowGroupInstance(flow_group=flow_group, iteration=instance.iteration, has_ended=instance.has_ended)
     if instance.sent is not None:
         message.sent_bytes, message.reason = instance.sent.size_bytes, instance.sent.reason
     return message

@@ -245,6 +245,12 @@ class Registry:
             if instance.sent is not None
         }
 
+    def sent_reasons(self, name: str) -> Mapping[str, str]:
+        """Why these groups send so much, in the job's words."""
+        return {
+            group: instance.sent.reason for group, instance in self.instances(name).items() if instance.sent is not None
+        }
+
     def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
         """Give flows new 5-tuples; returns the flows that have theirs now.
 

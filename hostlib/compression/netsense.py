@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from hostlib.compression import attached
 from hostlib.compression.calibration import measured_costs, slowest
 from hostlib.compression.choice import Collective, Precision
 from hostlib.compression.collectives import Ranks
@@ -157,7 +158,7 @@ class NetSense:
             )
 
     def direct(self, rate_bps: float | None, slack_s: float | None) -> None:
-        """Say what Trainyard's controller leaves the job; None: it does not say.
+        """Say what Trainyard's controller leaves the job; None: it does not say. ``hostlib.torch`` does so by itself.
 
         Args:
             rate_bps: What this rank may send, in bit/s.
@@ -281,7 +282,10 @@ class NetSense:
         controllers = controllers_of(self._mode, budget, self._paper) if isinstance(self._mode, str) else self._mode
         if ranks.size == 1:
             self._note("there is one rank, which has nobody to send to")
-        return Steps(lambda buckets: controllers(buckets, costs), opened.sockets()), ranks
+        steps = Steps(lambda buckets: controllers(buckets, costs), opened.sockets())
+        if ranks.size > 1:
+            attached.note(str(ranks.group.group_name), steps)
+        return steps, ranks
 
     def _note(self, text: str) -> None:
         self._notes.append(text)

@@ -16,7 +16,7 @@ from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission
 from hostlib.compression.controllers import Controller
 from hostlib.compression.lanes import Beside, Carried
 from hostlib.compression.residuals import Sections
-from hostlib.compression.sensing import Counters, GroupSockets, StepClock
+from hostlib.compression.sensing import Counters, GroupSockets, StepClock, StepTimes
 from hostlib.compression.transmissions import Gradient
 
 
@@ -91,6 +91,9 @@ class Steps:
         malformed: Proposals that could not be read.
         direction: Rides in the proposals.
         clock: Times the steps.
+        completed: What was sent in all steps that are complete.
+        times: Of the last of them; None before the first.
+        gradient_bytes: Of all its buckets, as the model hands them over.
     """
 
     def __init__(self, controllers: Callable[[Sequence[Bucket]], Controller], sockets: GroupSockets) -> None:
@@ -98,6 +101,9 @@ class Steps:
         self.malformed = 0
         self.direction = Direction()
         self.clock = StepClock()
+        self.completed = Totals()
+        self.times: StepTimes | None = None
+        self.gradient_bytes = 0
         self._controllers = controllers
         self._sockets = sockets
         self._controller: Controller | None = None
@@ -106,7 +112,6 @@ class Steps:
         self._sent: list[Sent] = []
         self._last: list[Sent] = []
         self._begin_s = 0.0
-        self._totals = Totals()
         self._counters = self._first_counters = sockets.counters()
 
     @property
@@ -127,7 +132,7 @@ class Steps:
     def begin(self) -> Beside | None:
         """Begin a step, whose first bucket is ready; return what travels beside it, the same size on every rank."""
         beside = self._propose() if self._sent else None
-        self._totals = self._totals.plus(self._sent)
+        self.completed = self.completed.plus(self._sent)
         self._last, self._sent = self._sent, []
         self._begin_s = self.clock.begin()
         self._choices = () if self._controller is None else self._controller.choices
@@ -152,10 +157,11 @@ class Steps:
 
     def totals(self) -> Totals:
         """Return what was sent until now."""
-        return self._totals.plus(self._sent)
+        return self.completed.plus(self._sent)
 
     def _propose(self) -> Beside:
-        times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent])
+        times = self.times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent])
+        self.gradient_bytes = sum(sent.gradient.buffer.nbytes for sent in self._sent)
         before, self._counters = self._counters, self._sockets.counters()
         proposal = Proposal(
             times.network_s,

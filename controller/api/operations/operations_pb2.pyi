@@ -450,22 +450,20 @@ class JobExplanation(_message.Message):
     def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., tasks: _Optional[int] = ..., is_guessed: _Optional[bool] = ..., compressed: _Optional[_Iterable[_Union[CompressionState, _Mapping]]] = ...) -> None: ...
 
 class CompressionState(_message.Message):
-    __slots__ = ("flow_group", "sent_bytes", "dense_bytes", "rate_bps", "flow_bytes", "slack_s", "reason")
+    __slots__ = ("flow_group", "sent_bytes", "dense_bytes", "rate_bps", "slack_s", "reason")
     FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
     SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
     DENSE_BYTES_FIELD_NUMBER: _ClassVar[int]
     RATE_BPS_FIELD_NUMBER: _ClassVar[int]
-    FLOW_BYTES_FIELD_NUMBER: _ClassVar[int]
     SLACK_S_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     flow_group: str
     sent_bytes: float
     dense_bytes: float
     rate_bps: float
-    flow_bytes: float
     slack_s: float
     reason: str
-    def __init__(self, flow_group: _Optional[str] = ..., sent_bytes: _Optional[float] = ..., dense_bytes: _Optional[float] = ..., rate_bps: _Optional[float] = ..., flow_bytes: _Optional[float] = ..., slack_s: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+    def __init__(self, flow_group: _Optional[str] = ..., sent_bytes: _Optional[float] = ..., dense_bytes: _Optional[float] = ..., rate_bps: _Optional[float] = ..., slack_s: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Neighbour(_message.Message):
     __slots__ = ("name", "rank", "level", "shared_links", "busiest", "busiest_link")
