@@ -85,10 +85,10 @@ class FiveTuple:
     destination_port: int
 
     def __post_init__(self) -> None:
-        for field, most in _FIVE_TUPLE_FIELDS:
-            value = getattr(self, field)
+        for name, most in _FIVE_TUPLE_FIELDS:
+            value = getattr(self, name)
             if not _is_int(value, most):
-                _set(self, field, checks.integer(field, value, 0, most))
+                _set(self, name, checks.integer(name, value, 0, most))
         checks.instance("source_address", self.source_address, IPv4Address)
         checks.instance("destination_address", self.destination_address, IPv4Address)
 
@@ -201,8 +201,8 @@ class Directives:
     """A job's part of one plan.
 
     ``time_shift_s`` is the start of its iterations after its arrival, modulo whole iterations (``StartShift``); None:
-    start whenever possible. ``slacks_s`` has by flow group that can send less than registered how long its last transfer
-    may take before computation waits for it.
+    start whenever possible. ``slacks_s`` has, by flow group that can send less than registered, how long its last
+    transfer may take before computation waits for it.
     """
 
     plan_number: int

@@ -78,6 +78,7 @@ Plans = Generator[StepPlan, tuple[Step, Proposal], None]
 
 
 def planned(plan_at: PlanAt, steps: int, buckets: int) -> Plans:
+    """Yield what a plan says, whatever becomes of it."""
     for step in count():
         yield plan_at(step, steps, buckets)
 

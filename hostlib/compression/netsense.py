@@ -26,10 +26,11 @@ from hostlib.compression.control.budget import BudgetSettings
 from hostlib.compression.control.paper import PaperParameters
 from hostlib.compression.controllers import Controllers, controllers_of
 from hostlib.compression.ddp import DdpHook
+from hostlib.compression.direction import Direction
 from hostlib.compression.fsdp import ReplicaAllReduce, Rounds, ShardedReduceScatter
 from hostlib.compression.residuals import Residuals
 from hostlib.compression.sensing import OpenedConnections
-from hostlib.compression.steps import Direction, Sent, Steps
+from hostlib.compression.steps import Sent, Steps
 
 _LOG = logging.getLogger(__name__)
 

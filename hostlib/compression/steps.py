@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hostlib import checks
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.collectives import Ranks
 from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.controllers import Controller
+from hostlib.compression.direction import Direction
 from hostlib.compression.lanes import Beside, Carried
 from hostlib.compression.residuals import Sections
 from hostlib.compression.sensing import Counters, GroupSockets, StepClock, StepTimes
@@ -56,25 +56,6 @@ class Totals:
             self.dense_bytes + sum(dense),
             self.passed_on + causes,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """What Trainyard's controller leaves the job; None: there is no controller, or it has not said.
-
-    Raises:
-        ValueError: A number is negative or not finite, or the rate is 0.
-    """
-
-    rate_bps: float | None = None
-    slack_s: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("rate_bps", self.rate_bps), ("slack_s", self.slack_s)):
-            if value is not None:
-                checks.number(name, value)
-        if self.rate_bps == 0:
-            raise ValueError("rate_bps: expected more than 0, got 0")
 
 
 class Steps:

@@ -6,11 +6,11 @@ is told with its iterations, and what it may count on comes back with the levels
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hostlib.compression import attached
-from hostlib.compression.steps import Direction
+from hostlib.compression.direction import Direction
 from hostlib.compression.telling import Telling
 from hostlib.torch.events import Completion, Issue, Wait
 from hostlib.torch.iterations import Iteration
@@ -133,7 +133,7 @@ def _is_rate(rate_bps: float) -> bool:
     return math.isfinite(rate_bps) and 0 < rate_bps <= _MOST_RATE_BPS
 
 
-def _without(iteration: Iteration, groups: "Sequence[str] | set[str] | frozenset[str]") -> Iteration:
+def _without(iteration: Iteration, groups: Collection[str]) -> Iteration:
     """Return an iteration without the collectives of these process groups."""
     left_out = {issue.number for issue in iteration.issues if issue.group in groups}
     events = tuple(

@@ -63,8 +63,8 @@ def _job(job: wire.JobExplanation) -> Iterator[str]:
         yield f"Its bytes need {job.communication_s:.3f} s on its busiest link, {_link(job.bottleneck)}."
     for group in job.compressed:
         yield (
-            f"It compresses {group.flow_group}: it sends {quantity(group.sent_bytes)}B of {quantity(group.dense_bytes)}B"
-            f" an iteration. It may count on {quantity(group.rate_bps)}bit/s, and on {group.slack_s:.3f} s for the last"
+            f"It compresses {group.flow_group}: of {quantity(group.dense_bytes)}B an iteration it sends"
+            f" {quantity(group.sent_bytes)}B. It may count on {quantity(group.rate_bps)}bit/s, and on {group.slack_s:.3f} s for the last"
             " transfer before it waits."
         )
         if group.reason:
