@@ -64,8 +64,8 @@ def _job(job: wire.JobExplanation) -> Iterator[str]:
     for group in job.compressed:
         yield (
             f"It compresses {group.flow_group}: of {quantity(group.dense_bytes)}B an iteration it sends"
-            f" {quantity(group.sent_bytes)}B. It may count on {quantity(group.rate_bps)}bit/s, and on {group.slack_s:.3f} s for the last"
-            " transfer before it waits."
+            f" {quantity(group.sent_bytes)}B. It may count on {quantity(group.rate_bps)}bit/s, and on"
+            f" {group.slack_s:.3f} s for the last transfer before it waits."
         )
         if group.reason:
             yield f"In its own words: {group.reason}"
