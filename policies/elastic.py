@@ -1,16 +1,22 @@
 """What jobs that can compress what they send may count on: rates for their flow groups, and slack.
 
 A job that compresses can always send less, at the cost of accuracy; one that does not waits. So such **elastic** groups
-share what the others leave on each link **over their iterations**: a share of time, not what is free at one moment.
-A link of rate R that other jobs occupy for a share s of the time leaves (1 - s) R. There each elastic group gets the
-same share of what it would send uncompressed, by the allocator that levels are (max-min), until that fits.
+share what the others leave on each link. That is no rate of a moment: a group is to be in time in all its iterations,
+however those of the others lie to it. In a window of w seconds, from its release until computation waits for it, a job
+that needs a link for c of every T seconds has it for c w / T on average, and at most for
 
-Levels do not count between elastic groups. A level follows from what a group sends, and that from its rate: rates that
-followed levels would chase themselves.
+    floor(w / T) c + min(c, w mod T).
+
+Of several jobs the averages add up, and what may come on top as independent errors do: the root of the sum of squares.
+For one job that is the worst case.
+
+What is left elastic groups share by the allocator that levels are, max-min, so that each gets the same share of what it
+would send uncompressed until that fits. Levels do not count among them: a level follows from what a group sends, and
+that from its rate, so rates that followed levels would chase themselves.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,19 +36,26 @@ _LEAST_WINDOW_S = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Elastic:
-    """An elastic group: its flows, what they would send each, over which links, and in which time."""
+    """An elastic group.
+
+    Attributes:
+        keys: Its flows that send.
+        dense_bps: By flow, the rate at which it would send all uncompressed while the window lasts.
+        paths: By flow, its links.
+        window_s: From the group's release until computation waits for it.
+    """
 
     keys: tuple[FlowKey, ...]
     dense_bps: FloatArray
-    """By flow, the rate at which it would send all uncompressed while the group's window lasts."""
-    links: tuple[Path, ...]
+    paths: tuple[Path, ...]
+    window_s: float
 
 
 def reliable_rates_bps(snapshot: Snapshot, plan: Plan) -> Mapping[FlowKey, float]:
     """Return what each flow of each elastic group may count on while its group sends, in bit/s.
 
     The flows of a group are in proportion to what they send, so that all of them end together. None is listed where no
-    job compresses: the decision then costs nothing. Otherwise it takes a time linear in all flows.
+    job compresses: that costs nothing. Otherwise it takes a time linear in all flows, for each elastic group.
     """
     groups = list(_elastic_groups(snapshot, plan))
     if not groups:
@@ -51,33 +64,29 @@ def reliable_rates_bps(snapshot: Snapshot, plan: Plan) -> Mapping[FlowKey, float
     from policies.rates.max_min import max_min
     from policies.rates.network import Network, Order
 
-    left_bps = _left_bps(snapshot, plan)
-    used, of_hops = np.unique(
-        np.concatenate([path for group in groups for path in map(np.array, group.links)]), return_inverse=True
-    )
-    hops = iter(of_hops.tolist())
-    paths = [tuple(next(hops) for _ in path) for group in groups for path in group.links]
+    num_links = len(snapshot.links)
+    others = _Others.of(snapshot, plan)
+    own_bps = [_on_links(group.paths, group.dense_bps, num_links) for group in groups]
+    # Of what it would send uncompressed, each group gets at most what the others leave in its window.
+    most = [_least_ratio(others.left_bps(each.window_s), own) for each, own in zip(groups, own_bps, strict=True)]
     dense_bps = np.concatenate([group.dense_bps for group in groups])
-    # Each flow crosses a link of its own, too, which limits it to what it would send uncompressed.
-    capacities_bps = np.concatenate((left_bps[used], dense_bps))
-    network = Network.of(capacities_bps, [(*path, len(used) + flow) for flow, path in enumerate(paths)])
+    caps_bps = np.concatenate([group.dense_bps * min(share, 1.0) for group, share in zip(groups, most, strict=True)])
+    left_bps = others.left_bps(np.inf)
+    # Each flow crosses a link of its own, too, which keeps it below its cap.
+    paths = [path for group in groups for path in group.paths]
+    network = Network.of(
+        np.concatenate((left_bps, caps_bps)), [(*path, num_links + flow) for flow, path in enumerate(paths)]
+    )
     flows = np.arange(len(paths))
     rates_bps = max_min(network, Order.by_rank(flows, np.zeros_like(flows)), dense_bps)
-    ends = np.cumsum([len(group.keys) for group in groups])
-    members = [slice(end - len(group.keys), end) for end, group in zip(ends.tolist(), groups, strict=True)]
-    for of_group in members:
-        rates_bps[of_group] = dense_bps[of_group] * (rates_bps[of_group] / dense_bps[of_group]).min()
-    taken_bps = _on_links(paths, rates_bps, len(used))
+    ends = np.cumsum([len(group.keys) for group in groups])[:-1]
+    shares = [float(of_group.min()) for of_group in np.split(rates_bps / dense_bps, ends)]
+    taken_bps = sum(own * share for own, share in zip(own_bps, shares, strict=True))
     found: dict[FlowKey, float] = {}
-    for group, of_group in zip(groups, members, strict=True):
-        # What the others of these leave may be more than it needs; it is told all of it.
-        own_paths, own_bps = paths[of_group], dense_bps[of_group]
-        own = _on_links(own_paths, own_bps, len(used))
-        others_bps = taken_bps - _on_links(own_paths, rates_bps[of_group], len(used))
-        crossed = own > 0
-        share = float((np.maximum(left_bps[used] - others_bps, 0.0)[crossed] / own[crossed]).min())
-        share = max(share, float((rates_bps[of_group] / own_bps).min()))
-        found.update(zip(group.keys, (own_bps * share).tolist(), strict=True))
+    for group, own, share, at_most in zip(groups, own_bps, shares, most, strict=True):
+        # The other groups may leave it more than it needs; it is told all of it.
+        free = _least_ratio(left_bps - (taken_bps - own * share), own)
+        found.update(zip(group.keys, (group.dense_bps * max(share, min(free, at_most))).tolist(), strict=True))
     return found
 
 
@@ -90,6 +99,49 @@ def slacks_s(job: Job) -> Mapping[str, float]:
             last = of_group[job.transfers.release_s[of_group].argmax()]
             found[group.name] = float(job.transfers.due_s[last] - job.transfers.release_s[last])
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Others:
+    """All that cannot be compressed. By job and link that it uses: the link, for how long an iteration, and how long is
+    that iteration alone.
+    """
+
+    links: FloatArray
+    busy_s: FloatArray
+    iteration_s: FloatArray
+    rates_bps: FloatArray
+    foreign: FloatArray
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, plan: Plan) -> "_Others":
+        """Add up the flows of all jobs, on the paths of the Plan or else of the hash."""
+        rates_bps = snapshot.links.rates_bps
+        traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (plan.flows[flow.key].path or flow.hashed_path,))
+        alone = iterations(snapshot.jobs, traffic.loads(len(rates_bps)).transfer_s(rates_bps))
+        is_elastic = np.array(
+            [group.dense_bytes is not None for job in snapshot.jobs for group in job.flow_groups for _ in group.flows]
+        )
+        loads = replace(traffic, size_bytes=np.where(is_elastic, 0.0, traffic.size_bytes)).loads(len(rates_bps))
+        return cls(
+            loads.links,
+            loads.num_bytes * 8 / rates_bps[loads.links],
+            np.repeat([each.duration_s for each in alone], np.diff(loads.first)),
+            rates_bps,
+            snapshot.foreign_utilisation,
+        )
+
+    def left_bps(self, window_s: float) -> FloatArray:
+        """Return by link what is left of it in a window of so long; in an infinite one, on average."""
+        mean = self.busy_s / self.iteration_s
+        beyond = np.zeros(len(mean))
+        if window_s < np.inf:
+            whole, rest_s = np.divmod(window_s, self.iteration_s)
+            beyond = (whole * self.busy_s + np.minimum(self.busy_s, rest_s)) / window_s - mean
+        num_links = len(self.rates_bps)
+        taken = self.foreign + np.bincount(self.links, mean, num_links)
+        taken += np.sqrt(np.bincount(self.links, beyond**2, num_links))
+        return np.asarray(np.clip(1 - taken, LEAST_SHARE, 1.0) * self.rates_bps)
 
 
 def _elastic_groups(snapshot: Snapshot, plan: Plan) -> Iterator[_Elastic]:
@@ -105,6 +157,7 @@ def _elastic_groups(snapshot: Snapshot, plan: Plan) -> Iterator[_Elastic]:
                     tuple(flow.key for flow in flows),
                     np.array([8 * scale * flow.size_bytes / window_s for flow in flows]),
                     tuple((*(plan.flows[flow.key].path or flow.hashed_path), *flow.host_links) for flow in flows),
+                    window_s,
                 )
 
 
@@ -114,29 +167,15 @@ def _dense_scale(group: FlowGroup) -> float:
     return group.dense_bytes / sent_bytes if group.dense_bytes and sent_bytes else 0.0
 
 
-def _left_bps(snapshot: Snapshot, plan: Plan) -> FloatArray:
-    """Return by link what all that cannot be compressed leaves of it, each job iterating as if alone."""
-    rates_bps = snapshot.links.rates_bps
-    traffic = Traffic.with_paths(snapshot.jobs, lambda flow: (plan.flows[flow.key].path or flow.hashed_path,))
-    loads = traffic.loads(len(rates_bps))
-    alone = iterations(snapshot.jobs, loads.transfer_s(rates_bps))
-    durations_s = np.repeat([each.duration_s for each in alone], np.diff(loads.first))
-    shares = np.bincount(
-        loads.links, loads.num_bytes * 8 / rates_bps[loads.links] / durations_s, minlength=len(rates_bps)
-    ).astype(np.float64)
-    for job, iteration in zip(snapshot.jobs, alone, strict=True):
-        for group in job.flow_groups:
-            for flow in group.flows if group.dense_bytes is not None else ():
-                if flow.sends:
-                    crossed = [*(plan.flows[flow.key].path or flow.hashed_path), *flow.host_links]
-                    shares[crossed] -= flow.size_bytes * 8 / rates_bps[crossed] / iteration.duration_s
-    left = np.clip(1 - shares - snapshot.foreign_utilisation, LEAST_SHARE, 1.0)
-    return np.asarray(left * rates_bps)
-
-
-def _on_links(paths: list[Path], rates_bps: FloatArray, num_links: int) -> FloatArray:
+def _on_links(paths: tuple[Path, ...], rates_bps: FloatArray, num_links: int) -> FloatArray:
     """Return by link the sum of the rates of flows with these paths."""
     total = np.zeros(num_links)
     for path, rate_bps in zip(paths, rates_bps.tolist(), strict=True):
         total[list(path)] += rate_bps
     return total
+
+
+def _least_ratio(left_bps: FloatArray, own_bps: FloatArray) -> float:
+    """Return what is left over what a group would send, on the link where that is least."""
+    crossed = own_bps > 0
+    return max(0.0, float((left_bps[crossed] / own_bps[crossed]).min()))

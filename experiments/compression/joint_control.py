@@ -21,10 +21,9 @@ from controller.registry.requests import (
     TaskGraphRequest,
     TransferRequest,
 )
-from experiments.compression.conditions import FAST_BPS
 from experiments.compression.sending import dense_plan, sendings
-from experiments.compression.shared_star import Served
-from experiments.compression.star import HOSTS, PAIRS, SLOW_HOSTS, Pattern
+from experiments.compression.shared_star import Served, host_rates_bps
+from experiments.compression.star import HOSTS, PAIRS, Pattern
 from experiments.compression.timeline import FORWARD_SHARE, Job, Step
 from hostlib.compression.agreement import Proposal
 from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
@@ -58,8 +57,8 @@ class JointControl:
             hosts=tuple(f"h{host}" for host in range(HOSTS)),
             switches=(_SWITCH,),
             links=tuple(
-                LinkSpecification(ends=(f"h{host}", _SWITCH), gbps=(rate_bps if host in SLOW_HOSTS else FAST_BPS) / 1e9)
-                for host in range(HOSTS)
+                LinkSpecification(ends=(f"h{host}", _SWITCH), gbps=host_bps / 1e9)
+                for host, host_bps in enumerate(host_rates_bps(rate_bps))
             ),
         ).build()
         self._policy = load_policy(policy)

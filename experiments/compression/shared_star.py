@@ -30,6 +30,11 @@ _FIRST = {Pattern.RING: 0, Pattern.EXCHANGE: len(_RING)}
 _HOPS = 2
 
 
+def host_rates_bps(slow_bps: float) -> list[float]:
+    """Return the rates of the hosts' links where those of the slow ones have this one: the others are never fuller."""
+    return [slow_bps if host in SLOW_HOSTS else max(FAST_BPS, 2 * slow_bps) for host in range(HOSTS)]
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """At which level a job sends, 7 the most urgent, and in which order at hosts, 0 first."""
@@ -134,9 +139,7 @@ class SharedStar:
         return self._fluid.now_ps / PS_PER_S
 
     def _bundles(self, served: Sequence[Served]) -> Bundles:
-        rates_bps = np.full(2 * HOSTS, FAST_BPS)
-        for host in SLOW_HOSTS:
-            rates_bps[[host, HOSTS + host]] = self._rate_bps
+        rates_bps = np.tile(host_rates_bps(self._rate_bps), 2)
         ends = [*_RING, *_EXCHANGE] * len(served)
         paths = [(source, HOSTS + sink) for source, sink in ends]
         levels = np.repeat([each.level for each in served], _FLOWS)
