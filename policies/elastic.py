@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, LinkArray
 from policies.flows import FlowGroup, FlowKey
 from policies.intensity import iterations
 from policies.job import Job
@@ -103,11 +103,17 @@ def slacks_s(job: Job) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Others:
-    """All that cannot be compressed. By job and link that it uses: the link, for how long an iteration, and how long is
-    that iteration alone.
+    """All that cannot be compressed: one entry for each job and link that it uses.
+
+    Attributes:
+        links: By entry, the link.
+        busy_s: By entry, for how long an iteration needs it.
+        iteration_s: By entry, how long the job's iteration is alone.
+        rates_bps: By link, its rate.
+        foreign: By link, the share of it that foreign traffic takes.
     """
 
-    links: FloatArray
+    links: LinkArray
     busy_s: FloatArray
     iteration_s: FloatArray
     rates_bps: FloatArray
