@@ -7,6 +7,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from controller.planning.compressed_graph import compressed_graph
 from controller.planning.scaled_graph import scaled_graph
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
@@ -134,6 +135,7 @@ class Snapshots:
             return before or measured_job(job, measured, self._routing)
         flows_before = iter(() if before is None else before.flows)
         groups = []
+        share_of: dict[int, float] = {}
         for group in job.flow_groups:
             dense_bytes = sum(flow.size_bytes for flow in group.flows) if group.name in sent else None
             share = max(sent[group.name], 1) / dense_bytes if dense_bytes else 1
@@ -141,11 +143,18 @@ class Snapshots:
                 self._flow(FlowKey(request.name, group.name, number), flow, share, time_s, next(flows_before, None))
                 for number, flow in enumerate(group.flows)
             )
+            if dense_bytes is not None:
+                first = sum(len(earlier.flows) for earlier in groups)
+                share_of |= dict.fromkeys(range(first, first + len(flows)), share)
             groups.append(FlowGroup(group.name, flows, dense_bytes))
         seen = chain.from_iterable(group.flows for group in groups)
         if before is not None and all(map(is_, seen, before.flows)):
             return before
-        graph = scaled_graph(job.task_graph, request.profile.compute_s) if before is None else before.task_graph
+        if before is None:
+            graph = scaled_graph(job.task_graph, request.profile.compute_s)
+            graph = None if graph is None else compressed_graph(graph, share_of)
+        else:
+            graph = before.task_graph
         return Job(request.name, job.arrival_s, request.gpus, request.profile, tuple(groups), task_graph=graph)
 
     def _flow(self, key: FlowKey, flow: RegisteredFlow, share: float, time_s: float, before: Flow | None) -> Flow:
