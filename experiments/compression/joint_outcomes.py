@@ -71,6 +71,11 @@ class JointPlay:
         return sum(job.step_s / alone.step_s for job, alone in zip(jobs, self.alone, strict=True))
 
     @property
+    def best_over_apart(self) -> float:
+        """That sum if neither job met the other, over that where each decides alone: hardly anything is less."""
+        return len(self.alone) / self.over_alone(self.apart)
+
+    @property
     def joint(self) -> float:
         """That sum with the controller, over that where each decides alone."""
         return self.over_alone(self.together) / self.over_alone(self.apart)
