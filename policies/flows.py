@@ -58,7 +58,14 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class FlowGroup:
-    """An EchelonFlow: flows of one job whose ideal finish times an arrangement relates."""
+    """An EchelonFlow: flows of one job whose ideal finish times an arrangement relates.
+
+    Attributes:
+        name: Its name.
+        flows: Its flows, with what they send now.
+        dense_bytes: What they would send together if the job compressed nothing; None: it cannot.
+    """
 
     name: str
     flows: tuple[Flow, ...]
+    dense_bytes: float | None = None

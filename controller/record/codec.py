@@ -84,7 +84,7 @@ class SnapshotCodec:
                 if number not in written:
                     written[number] = None if self._is_all(flow) else list(flow.candidates)
                 flows.append(_flow_body(flow, number))
-            groups.append([group.name, flows])
+            groups.append([group.name, flows, *([] if group.dense_bytes is None else [group.dense_bytes])])
         body = {
             "arrival_s": job.arrival_s,
             "gpus": job.gpus,
@@ -99,12 +99,12 @@ class SnapshotCodec:
         """Decode what ``encode_job`` has written; older records have no task graphs."""
         candidates: dict[tuple[int, int, int], Paths] = {}
         groups = []
-        for group, flows in body["groups"]:
+        for group, flows, *dense_bytes in body["groups"]:
             keys = (FlowKey(name, group, number) for number in range(len(flows)))
             made = [
                 self._flow(key, flow, body["candidates"], candidates) for key, flow in zip(keys, flows, strict=True)
             ]
-            groups.append(FlowGroup(group, tuple(made)))
+            groups.append(FlowGroup(group, tuple(made), *dense_bytes))
         return Job(
             name,
             body["arrival_s"],

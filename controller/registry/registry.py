@@ -12,6 +12,7 @@ from controller.registry.admission import (
     check_job,
     check_measurable,
     check_profile,
+    check_transfer,
 )
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
 from controller.registry.graph_admission import GraphAdmission
@@ -213,15 +214,18 @@ class Registry:
                     f"instances[{position}].flow_group: job {name!r} has none named {quoted(group)}"
                 )
             check_iteration(instance.iteration, f"instances[{position}].iteration")
+            if instance.sent is not None:
+                check_transfer(instance.sent.size_bytes, self.fabric, f"instances[{position}]")
         self.renew(name, now_s)
         newest = self.instances(name)
         is_change = False
         for group, instance in reports.items():
             known = newest.get(group)
+            sent = instance.sent or (None if known is None else known.sent)
             if known is None or known.iteration < instance.iteration:
-                begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
-            elif known.iteration == instance.iteration and instance.has_ended:
-                begun = replace(known, has_ended=True)
+                begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended, sent)
+            elif known.iteration == instance.iteration:
+                begun = replace(known, has_ended=known.has_ended or instance.has_ended, sent=sent)
             else:
                 continue
             if begun != known:
@@ -232,6 +236,20 @@ class Registry:
     def instances(self, name: str) -> Mapping[str, FlowGroupInstance]:
         """The newest instance of every flow group of a job that has begun one."""
         return self._state.instances.get(name, {})
+
+    def sent_bytes(self, name: str) -> Mapping[str, int]:
+        """What a job's flow groups that can send less than their templates say send now."""
+        return {
+            group: instance.sent.size_bytes
+            for group, instance in self.instances(name).items()
+            if instance.sent is not None
+        }
+
+    def sent_reasons(self, name: str) -> Mapping[str, str]:
+        """Why these groups send so much, in the job's words."""
+        return {
+            group: instance.sent.reason for group, instance in self.instances(name).items() if instance.sent is not None
+        }
 
     def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
         """Give flows new 5-tuples; returns the flows that have theirs now.

@@ -16,9 +16,10 @@ from experiments.compression.conditions import Conditions
 from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import CodecTable, Sending, StepPlan, dense_plan, sending_of, sendings
-from experiments.compression.star import HOP_S, HOSTS, Star
+from experiments.compression.star import HOP_S, HOSTS, Star, Transfer
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
+from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.budget import BudgetSettings
 from hostlib.compression.control.cost import Bucket
 from hostlib.compression.control.paper import PaperParameters
@@ -64,15 +65,13 @@ def run(job: Job, method: Method, conditions: Conditions, steps: int, until_s: f
     """Run a job's first steps, at most so many, and as many as begin before a time."""
     buckets = job.model.buckets
     star = Star(conditions)
-    plans = _controlled(job, method.name) if method.plan_at is None else _planned(method.plan_at, steps, len(buckets))
-    plan, remainder = next(plans)
+    plans = controlled(job, method.name) if method.plan_at is None else planned(method.plan_at, steps, len(buckets))
+    plan = next(plans)
     done: list[Step] = []
     now_s = 0.0
     while len(done) < steps and now_s < until_s:
-        sent = sendings(plan, buckets, job.table, method.form)
-        before = None if remainder is None else sending_of(remainder, buckets[-1].elements, job.table)
-        step, proposal = _step(job, (plan, remainder), sent, before, star, now_s)
-        plan, remainder = plans.send((step, proposal))
+        step, proposal = _on_star(begun(job, plan, now_s, method.form), star)
+        plan = plans.send((step, proposal))
         done.append(step)
         now_s = step.end_s
     return done
@@ -84,12 +83,13 @@ Plans = Generator[Planned, tuple[Step, Proposal], None]
 """Yields the plan of each step, and is sent what became of it."""
 
 
-def _planned(plan_at: PlanAt, steps: int, buckets: int) -> Plans:
+def planned(plan_at: PlanAt, steps: int, buckets: int) -> Plans:
+    """Yield what a plan says, whatever becomes of it."""
     for step in count():
         yield plan_at(step, steps, buckets), None
 
 
-def _controlled(job: Job, mode: str) -> Plans:
+def controlled(job: Job, mode: str) -> Plans:
     """Yield what the product's controller decides from what 8 ranks have measured, which all measure the same.
 
     The first step is dense, for the controller learns from it what buckets there are. A proposal travels in the next
@@ -108,27 +108,43 @@ def _controlled(job: Job, mode: str) -> Plans:
         controller.decide(sent, agreed(proposals), remainder)
 
 
-def _step(
-    job: Job, plan: Planned, sent: Sequence[Sending], before: Sending | None, star: Star, start_s: float
-) -> tuple[Step, Proposal]:
-    """Return a step that begins at a time, and what a rank measures of it."""
+Transfers = Generator[tuple[Transfer, float], float, tuple[Step, Proposal]]
+"""The transfers of a step, each with its begin; it is sent when each has ended."""
+
+
+def _on_star(transfers: Transfers, star: Star) -> tuple[Step, Proposal]:
+    """Have a network to itself carry a step's transfers; return the step."""
+    try:
+        transfer, begin_s = next(transfers)
+        while True:
+            transfer, begin_s = transfers.send(star.finish_s(transfer, begin_s))
+    except StopIteration as stop:
+        ended: tuple[Step, Proposal] = stop.value
+        return ended
+
+
+def begun(job: Job, planned: Planned, start_s: float, form: Form | None = None) -> Transfers:
+    """Begin a step at a time; return the step, and what a rank measures of it."""
+    plan, remainder = planned
+    sent = sendings(plan, job.model.buckets, job.table, form)
+    before = None if remainder is None else sending_of(remainder, job.model.buckets[-1].elements, job.table)
     encoding_s = busy_s = decoded_s = 0.0
     network_free_s = encoded_at_s = start_s
     ready_s, network_s = [], []
     if before is not None:
         encoded_at_s += before.encode_s
-        network_free_s = _carried(before, encoded_at_s, star)
+        network_free_s = yield from _carried(before, encoded_at_s)
         busy_s = network_free_s - encoded_at_s
         decoded_s = network_free_s + before.decode_s
     backward_at_s = encoded_at_s + FORWARD_SHARE * job.compute_s
     backward_s = (1 - FORWARD_SHARE) * job.compute_s
-    remainder = [] if before is None else [(busy_s, max(0.0, network_free_s - backward_at_s))]
+    measured = [] if before is None else [(busy_s, max(0.0, network_free_s - backward_at_s))]
     for bucket, sending in zip(job.model.buckets, sent, strict=True):
         ready_at_s = backward_at_s + bucket.ready_share * backward_s + encoding_s
         encoding_s += sending.encode_s
         encoded_at_s = ready_at_s + sending.encode_s
         begin_s = max(encoded_at_s, network_free_s)
-        network_free_s = _carried(sending, begin_s, star)
+        network_free_s = yield from _carried(sending, begin_s)
         busy_s += network_free_s - begin_s
         decoded_s = max(network_free_s, decoded_s) + sending.decode_s
         ready_s.append(ready_at_s - backward_at_s)
@@ -137,18 +153,18 @@ def _step(
     free_s = backward_s + TOLERATED_LOSS * job.compute_s - (ready_s[0] if before is None else start_s - backward_at_s)
     last_ready_s = ready_s[-1]
     proposal = Proposal(
-        tuple(network_s + [duration_s for duration_s, _ in remainder]),
-        tuple(ready_s + [end_s for _, end_s in remainder]),
+        tuple(network_s + [duration_s for duration_s, _ in measured]),
+        tuple(ready_s + [at_s for _, at_s in measured]),
         compute_s=backward_at_s - start_s + last_ready_s,
         backward_s=last_ready_s,
         step_s=end_s - start_s,
         round_trip_s=2 * HOP_S,
     )
-    return Step(*plan, start_s, end_s, busy_s, free_s), proposal
+    return Step(plan, remainder, start_s, end_s, busy_s, free_s), proposal
 
 
-def _carried(sending: Sending, begin_s: float, star: Star) -> float:
-    """Return when the network has carried all transfers of a sending."""
+def _carried(sending: Sending, begin_s: float) -> Generator[tuple[Transfer, float], float, float]:
+    """Have the network carry all transfers of a sending; return when it has."""
     for transfer in sending.transfers:
-        begin_s = star.finish_s(transfer, begin_s)
+        begin_s = yield transfer, begin_s
     return begin_s

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from hostlib.compression import attached
 from hostlib.compression.calibration import measured_costs, slowest
 from hostlib.compression.choice import Collective, Precision
 from hostlib.compression.collectives import Ranks
@@ -25,10 +26,11 @@ from hostlib.compression.control.budget import BudgetSettings
 from hostlib.compression.control.paper import PaperParameters
 from hostlib.compression.controllers import Controllers, controllers_of
 from hostlib.compression.ddp import DdpHook
+from hostlib.compression.direction import Direction
 from hostlib.compression.fsdp import ReplicaAllReduce, Rounds, ShardedReduceScatter
 from hostlib.compression.residuals import Residuals
 from hostlib.compression.sensing import OpenedConnections
-from hostlib.compression.steps import Direction, Sent, Steps
+from hostlib.compression.steps import Sent, Steps
 
 _LOG = logging.getLogger(__name__)
 
@@ -160,7 +162,7 @@ class NetSense:
             )
 
     def direct(self, rate_bps: float | None, slack_s: float | None) -> None:
-        """Say what Trainyard's controller leaves the job; None: it does not say.
+        """Say what Trainyard's controller leaves the job; None: it does not say. ``hostlib.torch`` does so by itself.
 
         Args:
             rate_bps: What this rank may send, in bit/s.
@@ -290,7 +292,10 @@ class NetSense:
         controllers = controllers_of(self._mode, budget, self._paper) if isinstance(self._mode, str) else self._mode
         if ranks.size == 1:
             self._note("there is one rank, which has nobody to send to")
-        return Steps(lambda buckets: controllers(buckets, costs), opened.sockets()), ranks
+        steps = Steps(lambda buckets: controllers(buckets, costs), opened.sockets())
+        if ranks.size > 1:
+            attached.note(str(ranks.group.group_name), steps)
+        return steps, ranks
 
     def _note(self, text: str) -> None:
         self._notes.append(text)

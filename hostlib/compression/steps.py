@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import torch
 
-from hostlib import checks
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.collectives import Ranks
 from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.controllers import Controller
+from hostlib.compression.direction import Direction
 from hostlib.compression.lanes import Beside, Carried
 from hostlib.compression.residuals import Sections
-from hostlib.compression.sensing import Counters, GroupSockets, StepClock
+from hostlib.compression.sensing import Counters, GroupSockets, StepClock, StepTimes
 from hostlib.compression.transmissions import Gradient
 
 _MOST_BUCKETS = 65_536
@@ -65,25 +65,6 @@ class Totals:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """What Trainyard's controller leaves the job; None: there is no controller, or it has not said.
-
-    Raises:
-        ValueError: A number is negative or not finite, or the rate is 0.
-    """
-
-    rate_bps: float | None = None
-    slack_s: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("rate_bps", self.rate_bps), ("slack_s", self.slack_s)):
-            if value is not None:
-                checks.number(name, value)
-        if self.rate_bps == 0:
-            raise ValueError("rate_bps: expected more than 0, got 0")
-
-
 class Steps:
     """The agreement as one rank sees it.
 
@@ -98,6 +79,9 @@ class Steps:
         malformed: Proposals that could not be read.
         direction: Rides in the proposals.
         clock: Times the steps.
+        completed: What was sent in all steps that are complete.
+        times: Of the last of them; None before the first.
+        gradient_bytes: Of all its buckets, as the model hands them over.
     """
 
     def __init__(self, controllers: Callable[[Sequence[Bucket]], Controller], sockets: GroupSockets) -> None:
@@ -105,6 +89,9 @@ class Steps:
         self.malformed = 0
         self.direction = Direction()
         self.clock = StepClock()
+        self.completed = Totals()
+        self.times: StepTimes | None = None
+        self.gradient_bytes = 0
         self._controllers = controllers
         self._sockets = sockets
         self._controller: Controller | None = None
@@ -116,7 +103,6 @@ class Steps:
         self._remainder: Sent | None = None
         self._last_remainder: Sent | None = None
         self._begin_s = 0.0
-        self._totals = Totals()
         self._counters = self._first_counters = sockets.counters()
 
     @property
@@ -142,7 +128,7 @@ class Steps:
     def begin(self) -> Beside | None:
         """Begin a step, whose first bucket is ready; return what travels beside it, the same size on every rank."""
         beside = self._propose() if self._sent else None
-        self._totals = self._totals.plus(self._sent, self._remainder)
+        self.completed = self.completed.plus(self._sent, self._remainder)
         self._last, self._sent = self._sent, []
         self._last_remainder, self._remainder, self._next_remainder = self._remainder, self._next_remainder, None
         self._begin_s = self.clock.begin()
@@ -183,11 +169,12 @@ class Steps:
 
     def totals(self) -> Totals:
         """Return what was sent until now."""
-        return self._totals.plus(self._sent, self._remainder)
+        return self.completed.plus(self._sent, self._remainder)
 
     def _propose(self) -> Beside:
         remainder = None if self._remainder is None else self._remainder.carried
-        times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent], remainder)
+        times = self.times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent], remainder)
+        self.gradient_bytes = sum(sent.gradient.buffer.nbytes for sent in self._sent)
         before, self._counters = self._counters, self._sockets.counters()
         proposal = Proposal(
             times.network_s,

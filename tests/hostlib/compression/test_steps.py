@@ -10,9 +10,10 @@ from hostlib.compression.agreement import Agreed, Proposal
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.collectives import Ranks
 from hostlib.compression.control.cost import Bucket
+from hostlib.compression.direction import Direction
 from hostlib.compression.residuals import Section
 from hostlib.compression.sensing import GroupSockets
-from hostlib.compression.steps import Direction, Sent, Steps
+from hostlib.compression.steps import Sent, Steps
 from hostlib.compression.transmissions import Gradient
 
 RANKS = Ranks(None, 1, 2, "gloo")
