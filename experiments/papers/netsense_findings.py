@@ -200,11 +200,13 @@ def _scenario(numbers: Numbers, of: UnderScenario) -> FindingsTable:
 def _joint_summary(plays: Sequence[JointPlay]) -> FindingsTable:
     joint = sorted(play.joint for play in plays)
     floor = [play.best_over_apart for play in plays]
+    uncompressed = [play.over_uncompressed for play in plays]
     rows = (
         ("With the controller over apart, mean", f"{sum(joint) / len(joint):.3f}"),
         ("Median", f"{joint[len(joint) // 2]:.3f}"),
         ("Best and worst", f"{joint[0]:.3f} {joint[-1]:.3f}"),
         ("If neither met the other, mean", f"{sum(floor) / len(floor):.3f}"),
+        ("If the first job alone did not compress, mean", f"{sum(uncompressed) / len(uncompressed):.3f}"),
     )
     title = f"Two jobs on one link, the first compresses: {len(plays)} mixes under {plays[0].case.policy}"
     return FindingsTable(title, ("Sum of step time over alone", "Value"), rows)
