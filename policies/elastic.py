@@ -1,4 +1,4 @@
-"""What jobs that can compress what they send may count on: rates for their flow groups, and slack.
+"""What jobs that can compress what they send may count on: rates for their flow groups.
 
 A job that compresses can always send less, at the cost of accuracy; one that does not waits. So such **elastic** groups
 get what the others leave of each link over their iterations, a share of time and no rate of a moment:
@@ -13,8 +13,7 @@ share a link by the allocator that levels are, max-min, so that each gets the sa
 uncompressed, until that fits.
 
 Levels do not count here. A level follows from what a group sends, and that from its rate, so rates that followed levels
-would chase themselves. A group that sends little is best served first, and policies find that: it delays nobody by much,
-and would wait for its last bucket.
+would chase themselves. A group that sends little is best served first, and policies find that: it delays nobody much.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,9 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from policies.arrays import FloatArray
-from policies.flows import FlowGroup, FlowKey
+from policies.flows import FlowKey
 from policies.intensity import iterations
-from policies.job import Job
 from policies.plan import Plan
 from policies.snapshot import Snapshot
 from policies.traffic import Traffic
@@ -69,7 +67,7 @@ def reliable_rates_bps(snapshot: Snapshot, plan: Plan) -> Mapping[FlowKey, float
     The flows of a group are in proportion to what they send, so that all of them end together. None is listed where no
     job compresses: that costs nothing. Otherwise it takes a time linear in all flows.
     """
-    if all(group.dense_bytes is None for job in snapshot.jobs for group in job.flow_groups):
+    if all(group.uncompressed is None for job in snapshot.jobs for group in job.flow_groups):
         return {}
     # The allocators import numba, which takes longer than a decision.
     from policies.rates.max_min import max_min
@@ -105,20 +103,10 @@ def reliable_rates_bps(snapshot: Snapshot, plan: Plan) -> Mapping[FlowKey, float
     return found
 
 
-def slacks_s(job: Job) -> Mapping[str, float]:
-    """Return by elastic group how long its last transfer could take uncompressed before computation waits for it."""
-    found = {}
-    for number, group in enumerate(job.flow_groups):
-        if group.dense_bytes is not None:
-            last = job.transfers.release_s[job.transfers.group_of == number].argmax()
-            found[group.name] = float(_windows_s(job, number, group)[last])
-    return found
-
-
 def _left(snapshot: Snapshot, traffic: Traffic, alone_s: FloatArray) -> _Left:
     rates_bps = snapshot.links.rates_bps
     is_elastic = [
-        group.dense_bytes is not None for job in snapshot.jobs for group in job.flow_groups for _ in group.flows
+        group.uncompressed is not None for job in snapshot.jobs for group in job.flow_groups for _ in group.flows
     ]
     loads = replace(traffic, size_bytes=np.where(is_elastic, 0.0, traffic.size_bytes)).loads(len(rates_bps))
     used = loads.num_bytes * 8 / rates_bps[loads.links] / np.repeat(alone_s, np.diff(loads.first))
@@ -131,11 +119,11 @@ def _left(snapshot: Snapshot, traffic: Traffic, alone_s: FloatArray) -> _Left:
 
 def _elastic_groups(snapshot: Snapshot, plan: Plan, alone_s: FloatArray) -> Iterator[_Elastic]:
     for job, iteration_s in zip(snapshot.jobs, alone_s.tolist(), strict=True):
-        for number, group in enumerate(job.flow_groups):
-            scale = _dense_scale(group)
-            flows = [flow for flow in group.flows if flow.sends] if scale else []
-            if flows:
-                window_s = max(float(_windows_s(job, number, group).sum()), _LEAST_WINDOW_S)
+        for group in job.flow_groups:
+            flows = [flow for flow in group.flows if flow.sends] if group.uncompressed is not None else []
+            if group.uncompressed is not None and flows:
+                scale = group.uncompressed.size_bytes / sum(flow.size_bytes for flow in group.flows)
+                window_s = max(group.uncompressed.window_s, _LEAST_WINDOW_S)
                 yield _Elastic(
                     tuple(flow.key for flow in flows),
                     np.array([8 * scale * flow.size_bytes / iteration_s for flow in flows]),
@@ -146,22 +134,6 @@ def _elastic_groups(snapshot: Snapshot, plan: Plan, alone_s: FloatArray) -> Iter
 
 def _paths(key: FlowKey, hashed_path: Path, plan: Plan) -> tuple[Path]:
     return (plan.flows[key].path or hashed_path,)
-
-
-def _windows_s(job: Job, number: int, group: FlowGroup) -> FloatArray:
-    """Return by transfer of a group from when to when it could send all uncompressed.
-
-    A graph that the job has told releases it so much later as it sends less.
-    """
-    of_group = job.transfers.group_of == number
-    windows_s = job.transfers.due_s[of_group] - job.transfers.release_s[of_group]
-    return np.asarray(windows_s if job.task_graph is None else windows_s * max(_dense_scale(group), 1.0))
-
-
-def _dense_scale(group: FlowGroup) -> float:
-    """Return how many times as much as now a group would send uncompressed; 0 where it cannot compress."""
-    sent_bytes = sum(flow.size_bytes for flow in group.flows)
-    return group.dense_bytes / sent_bytes if group.dense_bytes and sent_bytes else 0.0
 
 
 def _on_links(paths: tuple[Path, ...], rates_bps: FloatArray, num_links: int) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from controller.background import in_slices, run_planning
 from controller.planning.decision import Decision
 from controller.registry.registry import Registry
-from policies.elastic import reliable_rates_bps, slacks_s
+from policies.elastic import reliable_rates_bps
 from policies.flows import FlowKey
 from topologies.fabric import Path
 
@@ -64,7 +64,7 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
                 for flow in job.registered_flows
                 for plan in (decision.plan.flows[flow.key],)
             ),
-            slacks_s(job),
+            {group.name: group.uncompressed.slack_s for group in job.flow_groups if group.uncompressed is not None},
         )
         for job in decision.snapshot.jobs
     }

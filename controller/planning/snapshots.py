@@ -7,7 +7,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from controller.planning.compressed_graph import compressed_graph
+from controller.planning.compressed_jobs import compressed_job
 from controller.planning.scaled_graph import scaled_graph
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
@@ -71,7 +71,10 @@ class Snapshots:
         self._candidates: WeakValueDictionary[tuple[int, int, frozenset[Path]], Paths] = WeakValueDictionary()
         """The paths of these that are neither lost nor over ``_silent`` links; all, where there is no other."""
         self._silent: frozenset[int] = frozenset()
-        self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Mapping[str, int], Job]] = {}
+        self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
+        """Jobs as they would send uncompressed."""
+        self._compressed: dict[str, tuple[Job, Mapping[str, int], Job]] = {}
+        """Of jobs that compress: that job, what its flow groups send now, and the job that sends it."""
 
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
         """Take a Snapshot at ``time_s`` with the Plan in force; ``routing`` is set where links are dead."""
@@ -79,7 +82,7 @@ class Snapshots:
         version = None if probed is None else probed.version
         if routing.dead != self._routing.dead:
             self._routing = routing
-            for cache in (self._paths, self._candidates, self._jobs):
+            for cache in (self._paths, self._candidates, self._jobs, self._compressed):
                 cache.clear()
         probes_changed = version != self._probed_version
         self._probed_version = version
@@ -91,24 +94,35 @@ class Snapshots:
         known, self._jobs = self._jobs, {}
         for job in self._registry.jobs:
             name = job.request.name
-            seen, measured, sent = known.get(name), self._profiling.measured(name), self._registry.sent_bytes(name)
-            if seen is None or seen[0] is not job or seen[1] is not measured or seen[2] != sent:
-                seen = job, measured, sent, self._job(job, measured, sent, time_s)
+            seen, measured = known.get(name), self._profiling.measured(name)
+            if seen is None or seen[0] is not job or seen[1] is not measured:
+                seen = job, measured, self._job(job, measured, time_s)
             elif probes_changed:
-                seen = job, measured, sent, self._job(job, measured, sent, time_s, seen[3])
+                seen = job, measured, self._job(job, measured, time_s, seen[2])
             self._jobs[name] = seen
+        compressed, self._compressed = self._compressed, {}
+        jobs = tuple(self._as_sent(job, compressed.get(job.name)) for _, _, job in self._jobs.values())
         profiled = self._profiling.profiled
         return Snapshot(
             time_s=time_s,
             links=self._links,
-            jobs=tuple(job for *_, job in self._jobs.values()),
+            jobs=jobs,
             num_levels=self._num_levels if profiled is None else self._num_levels - 1,
-            open_groups=tuple(chain.from_iterable(self._open_groups(job) for *_, job in self._jobs.values())),
+            open_groups=tuple(chain.from_iterable(map(self._open_groups, jobs))),
             foreign_loads_bps={} if probed is None else probed.foreign_loads_bps(time_s),
             previous=previous,
             seed=self._seed,
             profiled=profiled,
         )
+
+    def _as_sent(self, job: Job, known: tuple[Job, Mapping[str, int], Job] | None) -> Job:
+        sent = self._registry.sent_bytes(job.name)
+        if not sent:
+            return job
+        if known is None or known[0] is not job or known[1] != sent:
+            known = job, sent, compressed_job(job, sent, self._links.rates_bps)
+        self._compressed[job.name] = known
+        return known[2]
 
     def _open_groups(self, job: Job) -> Iterator[OpenGroup]:
         instances = self._registry.instances(job.name)
@@ -118,46 +132,29 @@ class Snapshots:
                 size_bytes = sum(flow.size_bytes for flow in group.flows)
                 yield OpenGroup(job.name, group.name, newest.iteration, newest.reference_s, size_bytes)
 
-    def _job(
-        self,
-        job: RegisteredJob,
-        measured: Measured | None,
-        sent: Mapping[str, int],
-        time_s: float,
-        before: Job | None = None,
-    ) -> Job:
-        """Make a job of the Snapshot, reusing the unchanged flows of the one ``before``.
-
-        A group that can be compressed sends what the job has told last (``sent``), each flow in proportion.
-        """
+    def _job(self, job: RegisteredJob, measured: Measured | None, time_s: float, before: Job | None = None) -> Job:
+        """Make a job of the Snapshot, reusing the unchanged flows of the one ``before``."""
         request = job.request
         if request.profile is None:
             return before or measured_job(job, measured, self._routing)
         flows_before = iter(() if before is None else before.flows)
-        groups = []
-        share_of: dict[int, float] = {}
-        for group in job.flow_groups:
-            dense_bytes = sum(flow.size_bytes for flow in group.flows) if group.name in sent else None
-            share = max(sent[group.name], 1) / dense_bytes if dense_bytes else 1
-            flows = tuple(
-                self._flow(FlowKey(request.name, group.name, number), flow, share, time_s, next(flows_before, None))
-                for number, flow in enumerate(group.flows)
+        groups = tuple(
+            FlowGroup(
+                group.name,
+                tuple(
+                    self._flow(FlowKey(request.name, group.name, number), flow, time_s, next(flows_before, None))
+                    for number, flow in enumerate(group.flows)
+                ),
             )
-            if dense_bytes is not None:
-                first = sum(len(earlier.flows) for earlier in groups)
-                share_of |= dict.fromkeys(range(first, first + len(flows)), share)
-            groups.append(FlowGroup(group.name, flows, dense_bytes))
+            for group in job.flow_groups
+        )
         seen = chain.from_iterable(group.flows for group in groups)
         if before is not None and all(map(is_, seen, before.flows)):
             return before
-        if before is None:
-            graph = scaled_graph(job.task_graph, request.profile.compute_s)
-            graph = None if graph is None else compressed_graph(graph, share_of)
-        else:
-            graph = before.task_graph
-        return Job(request.name, job.arrival_s, request.gpus, request.profile, tuple(groups), task_graph=graph)
+        graph = scaled_graph(job.task_graph, request.profile.compute_s) if before is None else before.task_graph
+        return Job(request.name, job.arrival_s, request.gpus, request.profile, groups, task_graph=graph)
 
-    def _flow(self, key: FlowKey, flow: RegisteredFlow, share: float, time_s: float, before: Flow | None) -> Flow:
+    def _flow(self, key: FlowKey, flow: RegisteredFlow, time_s: float, before: Flow | None) -> Flow:
         five_tuple = flow.five_tuple
         candidates = self._live_paths(flow)
         is_cut_off = not candidates
@@ -170,7 +167,7 @@ class Snapshots:
         return Flow(
             key,
             five_tuple,
-            flow.size_bytes * share,
+            flow.size_bytes,
             flow.offset_s,
             Paths(routing.candidate_paths(flow.source, flow.destination)) if is_cut_off else candidates,
             shown or routing.hashed_path(five_tuple),

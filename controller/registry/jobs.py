@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from controller.registry.requests import JobRequest, Sent
+from controller.registry.requests import JobRequest
 from policies.flows import FlowKey
 from policies.task_graph import TaskGraph
 from topologies.addressing import FiveTuple
@@ -55,15 +55,11 @@ class RegisteredJob:
 
 @dataclass(frozen=True, slots=True)
 class FlowGroupInstance:
-    """The newest instance of a flow group: its iteration, and when it began (the reference time).
-
-    ``sent`` is what it sends, where the job can compress it. It is not stored: a job tells it with each instance.
-    """
+    """The newest instance of a flow group: its iteration, and when it began (the reference time)."""
 
     iteration: int
     reference_s: float
     has_ended: bool = False
-    sent: Sent | None = None
 
 
 @dataclass(frozen=True, slots=True)

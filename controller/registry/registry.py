@@ -221,11 +221,12 @@ class Registry:
         is_change = False
         for group, instance in reports.items():
             known = newest.get(group)
-            sent = instance.sent or (None if known is None else known.sent)
+            if instance.sent is not None and (known is None or known.iteration <= instance.iteration):
+                self._state.sent.setdefault(name, {})[group] = instance.sent
             if known is None or known.iteration < instance.iteration:
-                begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended, sent)
-            elif known.iteration == instance.iteration:
-                begun = replace(known, has_ended=known.has_ended or instance.has_ended, sent=sent)
+                begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
+            elif known.iteration == instance.iteration and instance.has_ended:
+                begun = replace(known, has_ended=True)
             else:
                 continue
             if begun != known:
@@ -238,18 +239,12 @@ class Registry:
         return self._state.instances.get(name, {})
 
     def sent_bytes(self, name: str) -> Mapping[str, int]:
-        """What a job's flow groups that can send less than their templates say send now."""
-        return {
-            group: instance.sent.size_bytes
-            for group, instance in self.instances(name).items()
-            if instance.sent is not None
-        }
+        """What a job's flow groups that can send less than their templates say send now, as it has told last."""
+        return {group: sent.size_bytes for group, sent in self._state.sent.get(name, {}).items()}
 
     def sent_reasons(self, name: str) -> Mapping[str, str]:
         """Why these groups send so much, in the job's words."""
-        return {
-            group: instance.sent.reason for group, instance in self.instances(name).items() if instance.sent is not None
-        }
+        return {group: sent.reason for group, sent in self._state.sent.get(name, {}).items()}
 
     def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
         """Give flows new 5-tuples; returns the flows that have theirs now.

@@ -49,13 +49,21 @@ def played(case: JointCase) -> JointPlay:
         star.run(end_s)
         return _settled(star.steps[0], jobs[0], end_s), _settled(star.steps[1], jobs[1], end_s)
 
-    alone = []
-    for number, job in enumerate(jobs):
-        star = SharedStar([job], [_plans(number, job)], (0.0,), rate_bps)
+    def alone(job: Job, plans: Plans) -> PlayedJob:
+        star = SharedStar([job], [plans], (0.0,), rate_bps)
         star.run(end_s)
-        alone.append(_settled(star.steps[0], job, end_s))
+        return _settled(star.steps[0], job, end_s)
+
     control = JointControl(jobs, frozenset((COMPRESSING,)), rate_bps, case.policy)
-    return JointPlay(case, rate_bps / 1e6, (alone[0], alone[1]), pair(None), pair(control.observe), control.decisions)
+    return JointPlay(
+        case,
+        rate_bps / 1e6,
+        (alone(jobs[0], _plans(0, jobs[0])), alone(jobs[1], _plans(1, jobs[1]))),
+        alone(jobs[0], _uncompressed(jobs[0])).step_s,
+        pair(None),
+        pair(control.observe),
+        control.decisions,
+    )
 
 
 def dense_bits(job: Job) -> float:
@@ -65,8 +73,10 @@ def dense_bits(job: Job) -> float:
 
 
 def _plans(number: int, job: Job) -> Plans:
-    if number == COMPRESSING:
-        return controlled(job, OURS)
+    return controlled(job, OURS) if number == COMPRESSING else _uncompressed(job)
+
+
+def _uncompressed(job: Job) -> Plans:
     plan_at = METHODS[DENSE].plan_at
     assert plan_at is not None
     return planned(plan_at, 1, len(job.model.buckets))

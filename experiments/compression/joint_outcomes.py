@@ -54,21 +54,33 @@ class JointPlay:
         case: Which.
         rate_mbps: Of the link.
         alone: Each job without the other.
+        uncompressed_s: The mean time of the first job's steps alone, if it compresses nothing.
         apart: Both, each deciding alone.
         together: Both, with the controller.
-        told: How often the controller has decided.
+        decisions: How often the controller has decided.
     """
 
     case: JointCase
     rate_mbps: float
     alone: JobPair
+    uncompressed_s: float
     apart: JobPair
     together: JobPair
-    told: int
+    decisions: int
 
     def over_alone(self, jobs: JobPair) -> float:
         """Return the sum over both jobs of the time of a step over that alone."""
         return sum(job.step_s / alone.step_s for job, alone in zip(jobs, self.alone, strict=True))
+
+    @property
+    def over_uncompressed(self) -> float:
+        """As ``joint``, where alone neither job compresses."""
+        alone_s = self.uncompressed_s, self.alone[1].step_s
+
+        def total(jobs: JobPair) -> float:
+            return sum(job.step_s / time_s for job, time_s in zip(jobs, alone_s, strict=True))
+
+        return total(self.together) / total(self.apart)
 
     @property
     def best_over_apart(self) -> float:

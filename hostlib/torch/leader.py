@@ -46,6 +46,7 @@ class Leader:
     ) -> None:
         self.template: Template | None = None
         self.ignored_directions = 0
+        self._shares: dict[str, Share] = {}
         self._settings = settings
         self._on_levels = on_levels
         self._on_note = on_note
@@ -98,11 +99,12 @@ class Leader:
         return "" if refused is None else str(refused)
 
     def note_iteration(self, iteration: int, shares: Mapping[str, Share]) -> None:
-        """Tell that an iteration begins, and what of the bytes of process groups is sent from now on."""
+        """Tell that an iteration begins, and what share of the bytes of process groups is sent from now on."""
         template = self.template
+        self._shares |= shares
         if template is not None and template.job is not None:
             names = [group.name for group in template.flow_groups]
-            self._client.start_flow_groups(template.job.name, names, iteration, sent_of(template, shares))
+            self._client.start_flow_groups(template.job.name, names, iteration, sent_of(template, self._shares))
 
     def close(self) -> None:
         """Withdraw the job, and end all threads."""

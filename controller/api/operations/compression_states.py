@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
 from controller.api.operations import operations_pb2 as wire
-from policies.elastic import slacks_s
 from policies.flows import FlowKey
 from policies.job import Job
 
@@ -19,15 +18,14 @@ def compression_states(
         reliable_bps: By flow, what it may count on.
         reasons: By flow group, why it sends so much, in the job's words.
     """
-    slacks = slacks_s(job)
     for group in job.flow_groups:
-        if group.dense_bytes is not None:
+        if group.uncompressed is not None:
             largest = max(group.flows, key=attrgetter("size_bytes"))
             yield wire.CompressionState(
                 flow_group=group.name,
                 sent_bytes=sum(flow.size_bytes for flow in group.flows),
-                dense_bytes=group.dense_bytes,
+                dense_bytes=group.uncompressed.size_bytes,
                 rate_bps=reliable_bps.get(largest.key, 0.0),
-                slack_s=slacks[group.name],
+                slack_s=group.uncompressed.slack_s,
                 reason=reasons.get(group.name, ""),
             )
