@@ -8,7 +8,7 @@ the network before the buckets.
 The controller sees what a rank does: its proposals travel as bytes, and a step's decide the step after the next.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
 
