@@ -7,6 +7,7 @@ know no levels. With the controller it tells what it sends and is told what it m
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from experiments.compression.joint_control import JointControl
 from experiments.compression.joint_outcomes import JobPair, JointCase, JointMix, JointPlay, PlayedJob
@@ -40,7 +41,8 @@ def drawn(seed: int, number: int) -> JointMix:
 def played(case: JointCase) -> JointPlay:
     """Play a mix: each job alone, both without the controller, and both with it."""
     mix = case.mix
-    jobs = [Job(MODELS[model], compute_s, GPU) for model, compute_s in zip(mix.models, mix.compute_s, strict=True)]
+    models = [replace(MODELS[model], bucket_mib=case.bucket_mib) for model in mix.models]
+    jobs = [Job(model, compute_s, GPU) for model, compute_s in zip(models, mix.compute_s, strict=True)]
     rate_bps = sum(dense_bits(job) / job.compute_s for job in jobs) / mix.load
     end_s = _STEPS * max(job.compute_s + dense_bits(job) / rate_bps for job in jobs)
 

@@ -26,10 +26,11 @@ class JointMix:
 
 @dataclass(frozen=True, slots=True)
 class JointCase:
-    """A mix, and the policy of the controller."""
+    """A mix, the policy of the controller, and DDP's ``bucket_cap_mb``."""
 
     mix: JointMix
     policy: str
+    bucket_mib: float = 25.0
 
     def __str__(self) -> str:
         return f"mix {self.mix.number} of seed {self.mix.seed} under {self.policy}"

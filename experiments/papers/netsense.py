@@ -104,7 +104,8 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     def _joint_cases(self) -> list[JointCase]:
         from experiments.compression.joint import drawn
 
-        return [JointCase(drawn(self.seed, number), JOINT_POLICY) for number in range(self.mixes)]
+        mixes = [drawn(self.seed, number) for number in range(self.mixes)]
+        return [JointCase(mix, JOINT_POLICY, self.bucket_mib) for mix in mixes]
 
     def _trainings(self, job: JobName) -> list[TrainingCase]:
         from experiments.compression.methods import METHODS

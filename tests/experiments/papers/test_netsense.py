@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from experiments.compression.joint_outcomes import JointCase
 from experiments.compression.outcomes import JobName, RateCase, Scenario, ScenarioCase, TrainingCase
 from experiments.papers import netsense
 from experiments.papers.evaluation import InvalidInputError
@@ -31,7 +32,15 @@ def test_every_method_is_trained_on_every_fold() -> None:
 
 
 def test_buckets_have_the_size_that_is_asked_for() -> None:
-    assert {case.job.bucket_mib for case in NetSenseEvaluation(bucket_mib=4).cases()} == {4}
+    cases = NetSenseEvaluation(bucket_mib=4).cases()
+    assert {case.bucket_mib if isinstance(case, JointCase) else case.job.bucket_mib for case in cases} == {4}
+
+
+def test_as_many_mixes_are_drawn_as_are_asked_for() -> None:
+    cases = [case for case in NetSenseEvaluation(mixes=7, seed=3).cases() if isinstance(case, JointCase)]
+    assert len({case.mix for case in cases}) == 7
+    assert all(1.1 <= case.mix.load <= 3.0 for case in cases)
+    assert cases != [case for case in NetSenseEvaluation(mixes=7, seed=4).cases() if isinstance(case, JointCase)]
 
 
 def test_without_folds_nothing_is_trained() -> None:
