@@ -109,8 +109,9 @@ def _left(snapshot: Snapshot, traffic: Traffic, alone_s: FloatArray) -> _Left:
         group.uncompressed is not None for job in snapshot.jobs for group in job.flow_groups for _ in group.flows
     ]
     loads = replace(traffic, size_bytes=np.where(is_elastic, 0.0, traffic.size_bytes)).loads(len(rates_bps))
-    used = loads.num_bytes * 8 / rates_bps[loads.links] / np.repeat(alone_s, np.diff(loads.first))
-    used = np.bincount(loads.links, used, len(rates_bps))
+    shares = loads.num_bytes * 8 / rates_bps[loads.links] / np.repeat(alone_s, np.diff(loads.first))
+    used = np.zeros(len(rates_bps))
+    np.add.at(used, loads.links, shares)
     free = np.clip(1 - used - snapshot.foreign_utilisation, LEAST_SHARE, 1.0)
     with np.errstate(divide="ignore"):
         harmless = np.maximum(np.minimum(free, TOLERATED_LOSS / used), LEAST_SHARE)

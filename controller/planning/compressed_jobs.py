@@ -5,7 +5,7 @@ computation would wait. A task graph has one transfer for all parts, released wi
 left begins only so early that, with its links to itself, it ends when it is needed: who delays it delays the job.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def _compressed(job: Job, number: int, sent_bytes: Mapping[str, int]) -> FlowGro
 
 def _alone_s(flows: list[Flow], rates_bps: FloatArray) -> float:
     """Return how long flows take on the hash's paths with these to themselves."""
-    bits: Counter[int] = Counter()
+    bits: defaultdict[int, float] = defaultdict(float)
     for flow in flows:
         for link in (*flow.hashed_path, *flow.host_links):
             bits[link] += flow.size_bytes * 8

@@ -7,6 +7,7 @@ level flows share max-min fairly.
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -80,8 +81,7 @@ class SharedStar:
         self._flows_left = [0] * len(jobs)
         self.steps: list[list[Step]] = [[] for _ in jobs]
         for number, (each, begin_s) in enumerate(zip(plans, begins_s, strict=True)):
-            plan = next(each)
-            self._at(begin_s, lambda number=number, plan=plan: self._begin(number, plan))
+            self._at(begin_s, partial(self._begin, number, next(each)))
 
     def run(self, until_s: float) -> None:
         """Play until a time."""

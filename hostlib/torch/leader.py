@@ -72,14 +72,13 @@ class Leader:
         if template.job is None:
             self._on_note(why_plain(template.unknown))
             return True
-        if self.template is not None and self.template.job is not None:
-            if is_alike(self.template.flow_groups, template.flow_groups):
+        if (known := self.template) is not None and known.job is not None:
+            if is_alike(known.flow_groups, template.flow_groups):
                 assert template.job.profile is not None
-                self.template = replace(self.template, windows_s=template.windows_s)
-                assert self.template.job is not None
-                self._client.report_profile(self.template.job.name, template.job.profile, template.task_graph)
+                self.template = replace(known, windows_s=template.windows_s)
+                self._client.report_profile(known.job.name, template.job.profile, template.task_graph)
                 return True
-            self._client.deregister(self.template.job.name)
+            self._client.deregister(known.job.name)
         self.template = template
         self._client.register_job(template.job)
         self._client.register_flow_groups(template.job.name, template.flow_groups, template.task_graph)
