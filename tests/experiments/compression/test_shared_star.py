@@ -27,7 +27,7 @@ def _ends_s(steps: Sequence[Step]) -> list[float]:
 
 def test_a_job_alone_is_as_on_a_star_of_its_own() -> None:
     star = SharedStar([JOB], [_dense()], (0.0,), RATE_MBPS * BPS_PER_MBPS)
-    star.run(10.0)
+    star.run(12.0)
     alone = run(JOB, METHODS["AllReduce"], fixed(RATE_MBPS), len(star.steps[0]))
     assert len(alone) > 5
     assert _ends_s(star.steps[0]) == pytest.approx(_ends_s(alone), abs=1e-9)
