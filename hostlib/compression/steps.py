@@ -81,7 +81,7 @@ class Steps:
         clock: Times the steps.
         completed: What was sent in all steps that are complete.
         times: Of the last of them; None before the first.
-        gradient_bytes: Of all its buckets, as the model hands them over.
+        gradient_bytes: Of all its buckets but sparse ones, as the model hands them over.
     """
 
     def __init__(self, controllers: Callable[[Sequence[Bucket]], Controller], sockets: GroupSockets) -> None:
@@ -174,7 +174,8 @@ class Steps:
     def _propose(self) -> Beside:
         remainder = None if self._remainder is None else self._remainder.carried
         times = self.times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent], remainder)
-        self.gradient_bytes = sum(sent.gradient.buffer.nbytes for sent in self._sent)
+        buffers = [sent.gradient.buffer for sent in self._sent]
+        self.gradient_bytes = sum(buffer.nbytes for buffer in buffers if not buffer.is_sparse)
         before, self._counters = self._counters, self._sockets.counters()
         proposal = Proposal(
             times.network_s,
