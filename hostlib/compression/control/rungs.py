@@ -67,17 +67,23 @@ def lost_energy(choice: Choice, world_size: int) -> float:
 
 
 def rungs(buckets: Sequence[Bucket], measured: MeasuredCosts, lowest_ratio: float) -> tuple[Rung, ...]:
-    """Return all choices for a job's buckets, the least error first; dense as plain DDP is the first."""
+    """Return all choices for a job's buckets, the least error first; dense as plain DDP is the first.
+
+    Where the lowest ratio is 1, nothing may stay in residuals, so int4 is none of them: it
+    rounds too much for that.
+    """
     native = buckets[0].precision
     choices = [buckets[0].dense_choice]
     if VALUE_BITS[native] > 16:
         choices.append(Choice(1, Precision.FP16, Collective.ALL_REDUCE))
-    choices.extend(Choice(1, precision, Collective.REDUCE_SCATTER) for precision in (Precision.INT8, Precision.INT4))
-    ratio = RATIO_STEP
-    while ratio > lowest_ratio:
-        choices.extend(_sparse(ratio))
-        ratio *= RATIO_STEP
-    choices.extend(_sparse(lowest_ratio))
+    choices.append(Choice(1, Precision.INT8, Collective.REDUCE_SCATTER))
+    if lowest_ratio < 1:
+        choices.append(Choice(1, Precision.INT4, Collective.REDUCE_SCATTER))
+        ratio = RATIO_STEP
+        while ratio > lowest_ratio:
+            choices.extend(_sparse(ratio))
+            ratio *= RATIO_STEP
+        choices.extend(_sparse(lowest_ratio))
     first, *others = (_rung(choice, buckets, measured) for choice in choices)
     return (first, *sorted(others, key=lambda rung: rung.error))
 
