@@ -2,13 +2,18 @@
 
 The first rank leads: it hears the others' reports, and what it tells is numbered, so that everybody hears all of it.
 The connection is one of our own, because a wait would keep the job's calls on its connection waiting, too.
+
+One thread speaks. Another one ends the conversation before the store ends, and before the interpreter does: PyTorch
+prints a page about a call whose store ends meanwhile, and a thread inside a call aborts the process at the
+interpreter's end.
 """
 
 import json
 import os
 import socket
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +22,6 @@ import torch.distributed as dist
 _PREFIX = "trainyard"
 _OPEN_FILES = "/proc/self/fd"
 _CONNECTS_WITHIN_S = 2.0
-"""Less than the end of a session waits for its threads."""
 
 
 class ExchangeError(Exception):
@@ -25,29 +29,50 @@ class ExchangeError(Exception):
 
 
 class Exchange:
-    """A conversation among the ranks of the default process group.
+    """A conversation among the ranks of the default process group, once this rank has joined it.
 
     Args:
         rank: That of this process.
         world_size: How many there are.
         start: Tells one start of the process group from the next.
+
+    Attributes:
+        port: The store's; None: it has none, or was not reached yet.
     """
 
     def __init__(self, rank: int, world_size: int, start: str) -> None:
         self.rank = rank
         self.world_size = world_size
-        before = open_files()
-        self.port, store = own_store()
-        self._socket = None if self.port is None else socket_to(self.port, open_files() - before)
-        self._store = dist.PrefixStore(f"{_PREFIX}/{start}", store)
+        self.port: int | None = None
+        self._start = start
+        self._socket: socket.socket | None = None
+        self._store: Any = None
         self._told = 0
         self._heard = 0
+        self._has_left = False
+        self._calling = threading.Lock()
 
-    def interrupt(self) -> None:
-        """End a call that waits for the store: a thread inside one aborts the process at the interpreter's end."""
+    def join(self) -> None:
+        """Reach the store. Raises ExchangeError."""
+        with self._call():
+            before = open_files()
+            self.port, store = own_store()
+            self._socket = None if self.port is None else socket_to(self.port, open_files() - before)
+            self._store = dist.PrefixStore(f"{_PREFIX}/{self._start}", store)
+
+    def leave(self, within_s: float) -> bool:
+        """End the conversation; return whether no call is under way any more.
+
+        Calls raise ExchangeError from now on. One that is under way has ``within_s`` to end, then its connection is
+        closed, and it has as long again.
+        """
+        self._has_left = True
+        if self._has_no_call(within_s):
+            return True
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+        return self._has_no_call(within_s)
 
     def report(self, round_number: int, text: str) -> None:
         """Give the report of this rank. Raises ExchangeError."""
@@ -73,20 +98,35 @@ class Exchange:
 
     def _found(self, keys: list[str]) -> list[str] | None:
         """Return the values of keys; None where some are missing. A wait would log each time that it is in vain."""
-        self._expect_answers()
-        try:
+        with self._call():
+            self._expect_answers()
             if not self._store.check(keys):
                 return None
             return [self._store.get(key).decode() for key in keys]
-        except Exception as error:
-            raise ExchangeError(str(error)) from error
 
     def _set(self, key: str, text: str) -> None:
-        self._expect_answers()
-        try:
+        with self._call():
+            self._expect_answers()
             self._store.set(key, text)
-        except Exception as error:
-            raise ExchangeError(str(error)) from error
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Call the store. Raises ExchangeError for whatever it raises, and where this rank has left."""
+        with self._calling:
+            if self._has_left:
+                raise ExchangeError("this rank has left")
+            try:
+                yield
+            except ExchangeError:
+                raise
+            except Exception as error:
+                raise ExchangeError(str(error)) from error
+
+    def _has_no_call(self, within_s: float) -> bool:
+        if not self._calling.acquire(timeout=within_s):
+            return False
+        self._calling.release()
+        return True
 
     def _expect_answers(self) -> None:
         """Raise ExchangeError where the store has ended: PyTorch prints a page about each call after that."""

@@ -38,6 +38,8 @@ _COMPLETES_S = 0.001
 _RETRY_S = 2.0
 _JOINS_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 3.0
+_LEAVES_WITHIN_S = 0.5
+"""So long the job waits at most, twice, before it destroys the default process group."""
 
 
 class Session:
@@ -85,7 +87,7 @@ class Session:
         for thread in self._threads:
             thread.join(_ENDS_WITHIN_S)
         if self._exchange is not None:
-            self._exchange.interrupt()
+            self._exchange.leave(_ENDS_WITHIN_S)
             for thread in self._threads:
                 thread.join(_ENDS_WITHIN_S)
         self._compressed.release()
@@ -173,7 +175,7 @@ class Session:
 
     def _converse(self) -> None:
         self._rank = dist.get_rank()
-        self._exchange = exchange = self._join()
+        exchange = self._join()
         self._levels.rendezvous_port = self._observation.rendezvous_port = exchange.port
         self._observation.begin(self._rank)
         self._state = State.PROFILING
@@ -188,8 +190,12 @@ class Session:
         start = f"{restart}-{self._attachment}-{self._epoch_spoken_of}"
         until_s = time.monotonic() + _JOINS_WITHIN_S
         while True:
+            self._exchange = exchange = Exchange(dist.get_rank(), dist.get_world_size(), start)
             try:
-                return Exchange(dist.get_rank(), dist.get_world_size(), start)
+                if self._is_leaving:  # before there was this exchange to leave
+                    raise ExchangeError("this rank leaves")
+                exchange.join()
+                return exchange
             except ExchangeError:
                 if self._is_leaving or time.monotonic() > until_s:
                     raise
@@ -297,6 +303,8 @@ class Session:
         """
         self._is_destroyed = True
         self._epoch += 1
+        if self._exchange is not None:
+            self._exchange.leave(_LEAVES_WITHIN_S)
         self._levels.counters()  # for the last time that its connections are there
 
     def _remark(self, note: str) -> None:
