@@ -1,6 +1,7 @@
 """What one process knows of its own iterations: it measures some, and notices when what they send has changed."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
@@ -46,6 +47,8 @@ class Observation:
     It reports twice in a row: after two whole iterations, so that the job is registered soon, and after
     ``profile_iterations``. Where what they send has changed for good, it measures and reports again.
 
+    One thread looks, another one begins anew and sends the reports.
+
     Args:
         recorder: What the process does.
         groups: Which connections belong to which process group.
@@ -67,6 +70,7 @@ class Observation:
         self._profile_iterations = profile_iterations
         self._compressed = compressed
         self._cutter = Cutter()
+        self._measuring = threading.Lock()
         self._rank = 0
         self._rounds = 0
         self._reports: deque[str] = deque()
@@ -93,9 +97,10 @@ class Observation:
 
     def begin(self, rank: int) -> None:
         """Begin anew, in a new default process group."""
-        self._rank, self._rounds = rank, 0
-        self._reports.clear()
-        self._measure()
+        with self._measuring:
+            self._rank, self._rounds = rank, 0
+            self._reports.clear()
+            self._measure()
 
     def look(self) -> bool:
         """Take what was recorded; return whether an iteration has ended."""
@@ -103,10 +108,11 @@ class Observation:
         for iteration in iterations:
             self.num_iterations += 1
             self._recent.append((iteration.end_ns - iteration.begin_ns) / 1e9)
-            if self._recorder.is_profiling:
-                self._profile(iteration)
-            else:
-                self._compare(iteration)
+            with self._measuring:
+                if self._recorder.is_profiling:
+                    self._profile(iteration)
+                else:
+                    self._compare(iteration)
         return bool(iterations)
 
     def send_report(self, reports: Reports) -> None:
