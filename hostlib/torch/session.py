@@ -38,6 +38,8 @@ _COMPLETES_S = 0.001
 _RETRY_S = 2.0
 _JOINS_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 3.0
+_FOLLOWS_WITHIN_S = 5.0
+"""So much later than the first of them all ranks leave their group."""
 _LEAVES_WITHIN_S = 0.5
 """So long the job waits at most, twice, before it destroys the default process group."""
 
@@ -171,6 +173,8 @@ class Session:
                     continue  # the group was destroyed meanwhile
                 if not isinstance(error, ExchangeError):
                     raise
+                if self._leaves_soon():
+                    continue  # another rank was first, and the store has ended with its group
                 self._say(State.PLAIN, f"the ranks cannot speak with each other: {error}")
 
     def _converse(self) -> None:
@@ -216,6 +220,13 @@ class Session:
     @property
     def _is_group_gone(self) -> bool:
         return self._is_destroyed or self._epoch != self._epoch_spoken_of
+
+    def _leaves_soon(self) -> bool:
+        """Wait a moment for this rank to leave; return whether it does."""
+        until_s = time.monotonic() + _FOLLOWS_WITHIN_S
+        while not self._is_leaving and time.monotonic() < until_s:
+            self._is_over.wait(_FIRST_LOOK_S)
+        return self._is_leaving
 
     def _lead(self, exchange: Exchange) -> None:
         if not self.settings.controllers:

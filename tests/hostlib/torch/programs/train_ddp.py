@@ -51,6 +51,10 @@ def main(folder: Path, steps: int, accumulate: int, workers: int, pace_s: float,
         stopping.fill_(float((folder / "stop").exists()))
         dist.all_reduce(stopping)
     network = _network()
+    while sys.getrefcount(stopping) > 2:
+        # Another thread of gloo holds it still. PyTorch aborts the process where that one lets go of a tensor after the
+        # interpreter has ended, as it happens on a busy machine.
+        time.sleep(0.001)
     if destroys:
         dist.destroy_process_group()
     _write(folder / f"result-{rank}", {"digests": digests, "network": network, "ended_s": time.monotonic()})
