@@ -114,7 +114,7 @@ class JobDriver:
                     self._act(event.job, job.transfer_finished(event.task, self.now_s))
                 case IterationEnd():
                     assert isinstance(job, ProgramHistory)
-                    job.iteration_ended(self.now_s, event.took_s, event.timeline)
+                    job.iteration_ended(self.now_s - event.ago_s, event.took_s, event.timeline)
                 case JobEnd():
                     self._end(job, event.failure)
 

@@ -29,11 +29,12 @@ class TransferEnd:
 
 @dataclass(frozen=True, slots=True)
 class IterationEnd:
-    """The end of an iteration that took so long, as the program of a job has reported it."""
+    """The end of an iteration that took so long, as the program of a job has reported it ``ago_s`` later."""
 
     job: str
     took_s: float
     timeline: Timeline = UNKNOWN
+    ago_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ class Observation:
             self._reports.clear()
             self._measure()
 
-    def look(self) -> bool:
-        """Take what was recorded; return whether an iteration has ended."""
+    def look(self) -> list[Iteration]:
+        """Take what was recorded; return the iterations that have ended."""
         iterations = self._cutter.cut(self._recorder.take())
         for iteration in iterations:
             self.num_iterations += 1
@@ -113,7 +113,7 @@ class Observation:
                     self._profile(iteration)
                 else:
                     self._compare(iteration)
-        return bool(iterations)
+        return iterations
 
     def send_report(self, reports: Reports) -> None:
         """Give the reports that are there."""

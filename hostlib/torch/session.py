@@ -19,8 +19,10 @@ import torch.distributed as dist
 
 from hostlib.torch.compressed_groups import CompressedGroups, RankDirection
 from hostlib.torch.exchange import Exchange, ExchangeError
+from hostlib.torch.iterations import Iteration
 from hostlib.torch.leader import Leader, Row
 from hostlib.torch.levels import Levels
+from hostlib.torch.lines import iteration_line, registered_line
 from hostlib.torch.observation import Observation
 from hostlib.torch.process_groups import GroupWatch
 from hostlib.torch.recorder import Recorder
@@ -141,13 +143,21 @@ class Session:
                 self._is_over.wait(_LOOK_S)
             if self.recorder.failure is not None:
                 raise self.recorder.failure
-            if not self._observation.look():
+            iterations = self._observation.look()
+            if not iterations:
                 continue
+            if self.settings.prints_iterations and self._rank == 0:
+                self._print(iterations)
             if self._observation.has_reports:
                 self._has_spoken.set()
             if self._leader is not None:
                 self._leader.note_iteration(self._observation.num_iterations, self._compressed.to_tell())
             self._compressed.pass_on()
+
+    def _print(self, iterations: Sequence[Iteration]) -> None:
+        first = self._observation.num_iterations - len(iterations)
+        for number, iteration in enumerate(iterations, start=first):
+            print(iteration_line(number, iteration, time.perf_counter_ns()), file=sys.stderr, flush=True)
 
     def _watch_completions(self) -> None:
         """Note when collectives end, to the end of a step or for a moment."""
@@ -276,13 +286,8 @@ class Session:
         self._levels.apply(plan_number, [row for row in rows if row[0] == self._rank], self._observation.iteration_s)
         self._compressed.direct([each for each in directions if each.rank == self._rank])
         if is_first:
-            levels = ", ".join(f"{group} at level {level}" for group, level in self._levels.of_groups.items())
-            print(
-                f"job {self.settings.job} is registered with {', '.join(self.settings.controllers)}: "
-                f"{levels or 'the first rank sends nothing'}",
-                file=sys.stderr,
-                flush=True,
-            )
+            said = registered_line(self.settings.job, self.settings.controllers, self._levels.of_groups)
+            print(said, file=sys.stderr, flush=True)
 
     def _follow(self, exchange: Exchange) -> None:
         while not self._is_leaving:

@@ -30,6 +30,7 @@ class Settings:
         credentials: How to speak with the controller.
         owner_token: To whom the job belongs; None: to this run of it.
         profile_iterations: Over so many iterations the profile is measured.
+        prints_iterations: Whether the first rank prints how long each iteration takes.
     """
 
     controllers: tuple[str, ...]
@@ -37,6 +38,7 @@ class Settings:
     credentials: Credentials
     owner_token: str | None = None
     profile_iterations: int = 5
+    prints_iterations: bool = False
 
     @classmethod
     def found(
@@ -50,7 +52,8 @@ class Settings:
         """Return settings from arguments and, for what is None, from the environment.
 
         ``TRAINYARD_CONTROLLER`` is the address, or several with commas between; ``TRAINYARD_JOB`` the job's name, by
-        default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner.
+        default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner. With
+        ``TRAINYARD_PRINT_ITERATIONS``, the first rank prints iterations.
 
         Raises:
             ValueError: An address, a name or a credential cannot be used.
@@ -62,6 +65,7 @@ class Settings:
             credentials=credentials or Credentials.from_environment(),
             owner_token=environment.get("TRAINYARD_OWNER_TOKEN") or None,
             profile_iterations=checks.integer("profile_iterations", profile_iterations, 1, 1000),
+            prints_iterations=bool(environment.get("TRAINYARD_PRINT_ITERATIONS")),
         )
 
 

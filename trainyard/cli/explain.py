@@ -46,7 +46,7 @@ def sentences(explanation: wire.Explanation) -> Iterator[str]:
 
 def _job(job: wire.JobExplanation) -> Iterator[str]:
     state = job.state
-    yield f"{state.name}: rank {state.rank} of {job.jobs} (0 is the most urgent), level {state.level}."
+    yield f"{state.name}: rank {state.rank} of {job.jobs}, level {state.level}; rank 0 and level 7 are the most urgent."
     if state.profile.source in (wire.NOT_KNOWN_YET, wire.BEING_MEASURED):
         yield f"It registered its hosts only. Its profile: {profile_words(state.profile)}."
         return

@@ -18,8 +18,10 @@ from workloads.workload import CommandWorkload
 
 OUTPUT = logging.getLogger("trainyard.output")
 """Takes every line that the programs of jobs print."""
-REPORT = re.compile(rb"iteration \d+ took (\d+(?:\.\d+)?(?:e-?\d+)?) s\b")
-"""What rank 0 prints at the end of each iteration."""
+REPORT = re.compile(
+    rb"(?P<by>trainyard: )?iteration \d+ took (?P<took_s>\d+(?:\.\d+)?(?:e-?\d+)?) s\b(?:, (?P<ago_s>\d+\.\d+) s ago)?"
+)
+"""What rank 0 prints at the end of each iteration, or a moment later, where it is the host library that prints it."""
 MASTER_PORT = 29500
 """Of the first job; each has one of its own."""
 _LAST_LINES = 5
@@ -34,8 +36,8 @@ class CommandPrograms:
 
     A program finds its rank in the environment as torch expects it (``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
     ``MASTER_PORT``), and ``TRAINYARD_JOB`` and ``TRAINYARD_CONTROLLER`` for the host library. The first rank prints
-    ``iteration 3 took 1.042 s`` at the end of an iteration. A job ends when all its programs have ended with status 0;
-    it fails when one has ended with another.
+    ``iteration 3 took 1.042 s`` at the end of an iteration, or the host library does that for it; whoever is first
+    counts. A job ends when all its programs have ended with status 0; it fails when one has ended with another.
 
     Args:
         jobs: The jobs of the run; those that have a command are run.
@@ -117,6 +119,7 @@ class CommandPrograms:
             "MASTER_PORT": str(MASTER_PORT + self._numbers[job.name]),
             "TRAINYARD_JOB": job.name,
             "TRAINYARD_CONTROLLER": self._controller,
+            "TRAINYARD_PRINT_ITERATIONS": "1",
         }
         return await asyncio.create_subprocess_exec(
             *self._laboratory.command(host, *(_filled(argument, values) for argument in workload.command)),
@@ -132,13 +135,18 @@ class CommandPrograms:
         assert process.stdout is not None
         last: list[str] = []
         error: list[str] = []
+        reporter: bytes | None = None
         async for line in lines(process.stdout):
             said = printable(line.decode(errors="replace").rstrip())
             last = [*last, said][-_LAST_LINES:]
             error = [said] if _ERROR.match(said) else error
             OUTPUT.info("%s at %s: %s", job.name, job.hosts[rank], said)
             if rank == 0 and (report := REPORT.search(line)):
-                self._happened(IterationEnd(job.name, float(report[1])))
+                by = report["by"] or b""
+                reporter = by if reporter is None else reporter
+                if by == reporter:
+                    ago_s = float(report["ago_s"] or 0)
+                    self._happened(IterationEnd(job.name, float(report["took_s"]), ago_s=ago_s))
         status = await process.wait()
         if status == 0:
             return None

@@ -194,7 +194,7 @@ class TorchPrograms:
         """Take what the first rank of a job says; return whether it was for the run."""
         if report := REPORT.search(line):
             timeline = Timeline.from_json(line[report.end() :]).before_scaling(self._scale)
-            self.happened(IterationEnd(name, float(report[1]), timeline))
+            self.happened(IterationEnd(name, float(report["took_s"]), timeline))
         elif line == _READY:
             self._ready[name].set()
         elif line == _PAUSED:

@@ -40,6 +40,22 @@ def test_the_first_rank_reports_iterations() -> None:
     assert _events(_command(code)) == [*(IterationEnd("job-0", k + 0.5) for k in range(3)), _ENDED]
 
 
+def test_the_host_library_reports_iterations_late_where_the_program_does_not() -> None:
+    code = "[print(f'trainyard: iteration {k} took {k}.5 s, 0.25 s ago', flush=True) for k in range(3)]"
+    assert _events(_command(code)) == [*(IterationEnd("job-0", k + 0.5, ago_s=0.25) for k in range(3)), _ENDED]
+
+
+@pytest.mark.parametrize("reporters", [("", "trainyard: "), ("trainyard: ", "")])
+def test_iterations_count_once_where_the_program_reports_them_and_the_host_library_too(
+    reporters: tuple[str, str],
+) -> None:
+    said = "\n".join(f"{by}iteration {k} took {k}.5 s" for k in range(2) for by in reporters)
+    assert _events(_command("import sys; print(sys.argv[1])", said)) == [
+        *(IterationEnd("job-0", k + 0.5) for k in range(2)),
+        _ENDED,
+    ]
+
+
 def test_names_in_braces_are_filled_in_and_other_braces_stay() -> None:
     code = "import sys; sys.exit(' '.join(sys.argv[1:]))"
     (event,) = _events(_command(code, "{job}:{iterations}:{peers}:{rank}@{host}", "{{x}} {}"))
