@@ -99,7 +99,7 @@ class SnapshotCodec:
         return body if job.task_graph is None else body | {"task_graph": graph_text(job.task_graph)}
 
     def decode_job(self, name: str, body: Mapping[str, Any]) -> Job:
-        """Decode what ``encode_job`` has written; older records have no task graphs, and windows of what is uncompressed."""
+        """Decode what ``encode_job`` has written; older records have no task graphs, but more windows."""
         candidates: dict[tuple[int, int, int], Paths] = {}
         groups = []
         for group, flows, *told in body["groups"]:
