@@ -62,13 +62,10 @@ class Uncompressed:
 
     Attributes:
         size_bytes: What its flows would send together.
-        window_s: For how long computation goes on, all in all, from the release of one of its transfers on until it
-            waits for it.
-        slack_s: That time for the last transfer alone.
+        slack_s: For how long computation goes on from the release of its last transfer on until it waits for it.
     """
 
     size_bytes: float
-    window_s: float
     slack_s: float
 
 
@@ -85,3 +82,10 @@ class FlowGroup:
     name: str
     flows: tuple[Flow, ...]
     uncompressed: Uncompressed | None = None
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether its flows send less than they would if the job compressed nothing."""
+        return (
+            self.uncompressed is not None and sum(flow.size_bytes for flow in self.flows) < self.uncompressed.size_bytes
+        )

@@ -68,7 +68,7 @@ def _compressed(job: Job, number: int, sent_bytes: Mapping[str, int]) -> FlowGro
     return FlowGroup(
         group.name,
         tuple(replace(flow, size_bytes=flow.size_bytes * share) for flow in group.flows),
-        Uncompressed(dense_bytes, float(windows.sum()), float(windows[last])),
+        Uncompressed(dense_bytes, float(windows[last])),
     )
 
 

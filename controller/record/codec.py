@@ -99,7 +99,7 @@ class SnapshotCodec:
         return body if job.task_graph is None else body | {"task_graph": graph_text(job.task_graph)}
 
     def decode_job(self, name: str, body: Mapping[str, Any]) -> Job:
-        """Decode what ``encode_job`` has written; older records have no task graphs."""
+        """Decode what ``encode_job`` has written; older records have no task graphs, but more windows."""
         candidates: dict[tuple[int, int, int], Paths] = {}
         groups = []
         for group, flows, *told in body["groups"]:
@@ -107,7 +107,7 @@ class SnapshotCodec:
             made = [
                 self._flow(key, flow, body["candidates"], candidates) for key, flow in zip(keys, flows, strict=True)
             ]
-            groups.append(FlowGroup(group, tuple(made), *(Uncompressed(*of_group) for of_group in told)))
+            groups.append(FlowGroup(group, tuple(made), *(Uncompressed(each[0], each[-1]) for each in told)))
         return Job(
             name,
             body["arrival_s"],

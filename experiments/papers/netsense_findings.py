@@ -210,6 +210,7 @@ def _joint_summary(plays: Sequence[JointPlay]) -> FindingsTable:
         ("Median", f"{joint[len(joint) // 2]:.3f}"),
         ("Best and worst", f"{joint[0]:.3f} {joint[-1]:.3f}"),
         ("If neither met the other, mean", f"{sum(floor) / len(floor):.3f}"),
+        ("Of what that gains, the controller gains", f"{(len(plays) - sum(joint)) / (len(plays) - sum(floor)):.3f}"),
         ("If the first job alone did not compress, mean", f"{sum(uncompressed) / len(uncompressed):.3f}"),
     )
     title = f"Two jobs on one link, the first compresses: {len(plays)} mixes under {plays[0].case.policy}"

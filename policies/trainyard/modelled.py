@@ -7,6 +7,7 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.crux.policy import crux
+from policies.elastic import TOLERATED_LOSS
 from policies.job import Job
 from policies.model.alone import time_on_s
 from policies.snapshot import Snapshot
@@ -74,9 +75,11 @@ def decide_by_model(
     if not in_force:
         best = modelled.search.best_from(known, starts)
         best = _settled(modelled, best, [modelled.model.play(plan) for plan in known])
+        best = _compressed_first(modelled, best)
         return _outcomes(modelled, best, best, in_force)
-    kept = _kept(modelled, in_force)
+    kept = _compressed_first(modelled, _kept(modelled, in_force))
     best = modelled.search.best_from([kept.assignment, *known], starts)
+    best = _compressed_first(modelled, best)
     is_worth_it = best.score.is_better_than(kept.score, options.min_gain)
     return _outcomes(modelled, best if is_worth_it else kept, kept, in_force)
 
@@ -167,6 +170,24 @@ def _settled(modelled: Modelled, best: Scored, known: Sequence[Scored]) -> Score
         if plan.score.is_better_than(top.score, MIN_GAIN) or (is_as_good and _is_more_even(modelled, plan, top)):
             top = plan
     return best if best.score.is_better_than(top.score, _LEAST_GAIN) else top
+
+
+def _compressed_first(modelled: Modelled, plan: Scored) -> Scored:
+    """Return the plan with compressed groups on a level above all others; the plan where that costs more than they may.
+
+    What they send is small, and computation waits for it. The model has one transfer for all of it and lets it end just
+    in time, so it finds places behind others at which it fits between their transfers. In the network it is several
+    transfers at other times, and waits there.
+    """
+    groups = [group for job in modelled.component.jobs for group in job.flow_groups]
+    is_first = [group.is_compressed for group in groups]
+    if not any(is_first):
+        return plan
+    num_levels = modelled.settings.num_levels
+    tiers = [num_levels if first else level for first, level in zip(is_first, plan.assignment.levels, strict=True)]
+    first = modelled.model.play(plan.assignment.with_tiers(tiers, num_levels))
+    costs_more = plan.score.is_better_than(first.score, TOLERATED_LOSS)
+    return plan if costs_more or modelled.model.harms(first.assignment) else first
 
 
 def _is_more_even(modelled: Modelled, plan: Scored, other: Scored) -> bool:

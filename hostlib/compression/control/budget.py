@@ -3,7 +3,8 @@
 All sums should be there when the backward pass ends, or by the controller's slack later; gradients may prolong the step
 by ``tolerated_loss`` of it besides. Everything is dense where that fits. Otherwise it is what loses the least and fits:
 ``filling``. Where the fastest ends late itself, as where encoding takes long, the tolerated loss counts from there: a
-step may always be so much longer than the fastest.
+step may always be so much longer than the fastest. Not so where it encodes for others' sake alone, because a controller
+leaves it less than the link would carry: it loses enough then.
 
 The bucket that is ready last has little time, for nothing hides its transmission. What it leaves out, its remainder,
 exists when the next step begins, and the link is free until the first gradients are there. So the remainder travels
@@ -20,10 +21,10 @@ from hostlib.compression.agreement import Agreed
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, transmission_cost
 from hostlib.compression.control.explanation import Explanation, Outcome, RateSource
-from hostlib.compression.control.filling import Filling
+from hostlib.compression.control.filling import Filling, services_of
 from hostlib.compression.control.network import PROBING_GAIN, Network, sensed
-from hostlib.compression.control.rungs import rungs
-from hostlib.compression.control.timeline import Timing
+from hostlib.compression.control.rungs import Rung, rungs
+from hostlib.compression.control.timeline import Timing, forecast
 
 MOST_GATHERING_RANKS = 4
 """Up to here the first steps' sparse payloads travel by all-gather, which moves less than a reduce-scatter there."""
@@ -179,9 +180,11 @@ class Budget:
         dense = [0] * len(self.buckets)
         outcome, levels, remainder = Outcome.DENSE, dense, None
         if filling.forecast(dense).finish_s > deadline_s:
-            fastest_s = filling.fastest_s()
+            fastest_s, fastest = filling.fastest()
             outcome = Outcome.COMPRESSED if fastest_s <= deadline_s else Outcome.NOTHING_FITS
-            deadline_s = max(deadline_s, fastest_s + tolerated_s)
+            if source is not RateSource.CONTROLLER or not self._yields(state.network, timing, fastest, deadline_s):
+                fastest_s += tolerated_s
+            deadline_s = max(deadline_s, fastest_s)
             filling, levels, remainder = self._filled(filling, deadline_s)
         choices = tuple(filling.ladder[level].choice for level in levels)
         sent = [filling.ladder[level].costs[position].link_bytes for position, level in enumerate(levels)]
@@ -204,6 +207,14 @@ class Budget:
             explanation = replace(explanation, remainder_bytes=rung.costs[self.remainder_of].link_bytes)
         explanation = replace(explanation, ratio=self._ratio(choices, rest))
         return Decision(replace(state, choices=choices, remainder=rest), choices, rest, explanation)
+
+    def _yields(self, network: Network, timing: Timing, fastest: Rung, deadline_s: float) -> bool:
+        """Whether encoding makes the fastest at a controller's rate late, and at the measured one nothing need be."""
+        if network.rate.value is None:
+            return False
+        link = network.rate.value, network.hop_s, network.delay_s
+        is_late = forecast(timing, services_of(fastest, *link)).finish_s > deadline_s
+        return is_late and Filling(self.rungs, timing, *link).fastest()[0] <= deadline_s
 
     def _filled(self, filling: Filling, deadline_s: float) -> tuple[Filling, list[int], int | None]:
         """Return the levels of the buckets and of the remainder, None if there is none, and the filling they are of."""

@@ -20,6 +20,18 @@ FEWER_LEVELS = (1, 2, 4, 8)
 _NO_SERVICE = Service(0, 0, 0)
 
 
+def services_of(rung: Rung, rate: float, hop_s: float, delay_s: float) -> tuple[Service, ...]:
+    """Return what each bucket takes that is sent as a choice; arguments as for ``Filling``."""
+    return tuple(
+        Service(
+            cost.encode_s,
+            cost.hops * hop_s + cost.link_bytes / rate + (delay_s if cost.hops else 0.0),
+            cost.decode_s,
+        )
+        for cost in rung.costs
+    )
+
+
 class Filling:
     """One step's choices: per bucket a level of the ladder of choices that are worth it at a rate.
 
@@ -43,16 +55,7 @@ class Filling:
             if total_s < least_s:  # more error is worth it for less time alone
                 least_s = total_s
                 self.ladder.append(rung)
-                self.services.append(
-                    tuple(
-                        Service(
-                            cost.encode_s,
-                            cost.hops * hop_s + cost.link_bytes / rate + (delay_s if cost.hops else 0.0),
-                            cost.decode_s,
-                        )
-                        for cost in rung.costs
-                    )
-                )
+                self.services.append(services_of(rung, rate, hop_s, delay_s))
 
     def with_remainder_of(self, position: int) -> "Filling":
         """Return the same step with the remainder of a bucket before the first one."""
@@ -67,10 +70,11 @@ class Filling:
         """Return what becomes of the step at these levels."""
         return forecast(self.timing, [self.services[level][position] for position, level in enumerate(levels)])
 
-    def fastest_s(self) -> float:
-        """Return when the step's sums are there at the earliest, if all buckets are sent alike."""
+    def fastest(self) -> tuple[float, Rung]:
+        """Return when the step's sums are there at the earliest, if all buckets are sent alike, and as what."""
         count = len(self.timing.ready_s)
-        return min(self.forecast([level] * count).finish_s for level in range(len(self.ladder)))
+        finish_s, level = min((self.forecast([level] * count).finish_s, level) for level in range(len(self.ladder)))
+        return finish_s, self.ladder[level]
 
     def filled(self, deadline_s: float, elements: Sequence[int]) -> list[int] | None:
         """Return the levels that fill the time until a deadline; None if alike the buckets meet it at no level.

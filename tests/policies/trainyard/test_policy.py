@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.orders import Mix
 from benchmarks.path_choice import Case
-from policies.flows import FlowGroup, FlowKey
+from policies.flows import FlowGroup, FlowKey, Uncompressed
 from policies.job import Job
 from policies.plan import Plan
 from policies.snapshot import Links, OrderKeeper, Snapshot
@@ -316,3 +316,45 @@ def test_odd_jobs_have_a_place_in_any_order_of_arrival(num_levels: int, options:
 def test_options_that_cannot_be_are_refused_by_name(options: dict[str, object], field: str) -> None:
     with pytest.raises(ValueError, match=field):
         TrainyardOptions(**options)  # type: ignore[arg-type]
+
+
+def waiting(name: str, compute_s: float, sent_s: float, delay_s: float = 0.0) -> Job:
+    """A job whose gradients need a link of 1 Gbit/s for so long, from a third of its computation and a delay on."""
+    job = make_job(name, [(sent_s * GBPS / 8, ONE_LINK)], compute_s=compute_s, comm_start=1 / 3, work=8 * compute_s)
+    forward_s = compute_s / 3
+    late = (Computation(delay_s, (0,)),) if delay_s else ()
+    tasks = (Computation(forward_s), *late, Transfer((0,), (len(late),)), Computation(2 * forward_s, (0,)))
+    return replace(job, task_graph=TaskGraph(tasks))
+
+
+def compressing(sent_share: float, dense_s: float = 0.477) -> Job:
+    """A job that sends such a share of its gradients as late as it may."""
+    sent_s = sent_share * dense_s
+    job = waiting("gpt", 0.574, sent_s, 0.574 * 2 / 3 - sent_s)
+    (group,) = job.flow_groups
+    return replace(job, flow_groups=(replace(group, uncompressed=Uncompressed(dense_s * GBPS / 8, 0.38)),))
+
+
+def levels_of(*jobs: Job) -> dict[str, int]:
+    plan = trainyard(Snapshot(0.0, make_links(GBPS), tuple(sorted(jobs, key=lambda job: job.name))))
+    return {job.name: job.level for job in plan.jobs}
+
+
+@pytest.mark.parametrize("sent_share", [0.02, 0.03])
+def test_what_is_compressed_to_little_is_served_first(sent_share: float) -> None:
+    """The model would find room for it behind the other job: both iterations come to be of one length."""
+    gpt = compressing(sent_share)
+    (group,) = gpt.flow_groups
+    plain = replace(gpt, flow_groups=(replace(group, uncompressed=None),))
+    bert = waiting("bert", 0.313, 0.477)
+    assert levels_of(bert, plain)["gpt"] < levels_of(bert, plain)["bert"]
+    assert levels_of(bert, gpt)["gpt"] > levels_of(bert, gpt)["bert"]
+
+
+def test_what_is_compressed_to_much_is_served_as_any_other() -> None:
+    gpt = compressing(0.7)
+    (group,) = gpt.flow_groups
+    plain = replace(gpt, flow_groups=(replace(group, uncompressed=None),))
+    bert = waiting("bert", 0.2, 0.1)
+    assert levels_of(bert, gpt) == levels_of(bert, plain)
+    assert levels_of(bert, gpt)["gpt"] < levels_of(bert, gpt)["bert"]

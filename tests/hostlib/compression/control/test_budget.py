@@ -216,6 +216,21 @@ def test_a_controllers_rate_that_the_link_does_not_give_is_not_believed() -> Non
     assert ran.decisions[-1].explanation.rate_source == RateSource.MEASURED
 
 
+@pytest.mark.parametrize(("costs", "tolerated_share"), [(CPU, 0), (MeasuredCosts(), 1)])
+def test_a_job_that_encodes_for_others_sake_does_not_lose_what_it_tolerates_besides(
+    costs: MeasuredCosts, tolerated_share: float
+) -> None:
+    """At 1 Mbit/s nothing fits. Who has no more takes 2 % of a step for a higher ratio; who leaves it may not."""
+    slow, fast = Plant(1e6, costs=costs), Plant(50e9, costs=costs)
+    has_no_more = run(slow, 20).decisions[-1].explanation
+    leaves_it = run(fast, 20, heard=told(rate_bps=1e6)).decisions[-1].explanation
+    assert has_no_more.outcome == leaves_it.outcome == Outcome.NOTHING_FITS
+    tolerated_s = TOLERATED_LOSS * slow.compute_s
+    less_s = (1 - tolerated_share) * tolerated_s
+    # What is estimated of hops differs a little.
+    assert leaves_it.deadline_s == pytest.approx(has_no_more.deadline_s - less_s, abs=0.3 * tolerated_s)
+
+
 @pytest.mark.parametrize("slack_s", [0.0, 0.05, 0.1])
 def test_slack_of_the_controller_is_filled(slack_s: float) -> None:
     plant = Plant(200e6, slack_s=slack_s)
