@@ -1,0 +1,47 @@
+"""The runtime that a script uses without naming it: the one that it connected to last."""
+
+from typing import TypeVar
+
+from runtime.client.local import LocalRuntime
+from runtime.client.session import Runtime
+from runtime.client.slices import VirtualDeviceSet
+from runtime.server.settings import IslandSettings
+
+RuntimeT = TypeVar("RuntimeT", bound=Runtime)
+
+_connected: list[Runtime] = []
+
+
+def connect(address: str, token: str) -> Runtime:
+    """Connect to a server that runs; see ``Runtime``."""
+    return _noted(Runtime(address, token))
+
+
+def local(islands: int = 1, hosts: int = 1, devices: int = 2, *, look_ahead_s: float = 0.01) -> LocalRuntime:
+    """Start a runtime on this machine and connect to it; use it as a context manager.
+
+    Args:
+        islands: Number of islands, which are called island-0, island-1, …
+        hosts: Hosts of each island; each is a process.
+        devices: Devices of each host. A device is a thread, or for timers nothing but time.
+        look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
+    """
+    for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
+        if number < 1:
+            raise ValueError(f"{name}: expected at least one, got {number}")
+    settings = [IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)]
+    return _noted(LocalRuntime(settings, look_ahead_s))
+
+
+def make_virtual_device_set() -> VirtualDeviceSet:
+    """Return a set of virtual devices of the runtime that was connected to last. Raises ValueError if there is none."""
+    for runtime in reversed(_connected):
+        if runtime.is_open:
+            return runtime.make_virtual_device_set()
+    raise ValueError("there is no runtime: start one with runtime.local(), or connect to one with runtime.connect()")
+
+
+def _noted(runtime: RuntimeT) -> RuntimeT:
+    _connected[:] = [each for each in _connected if each.is_open]
+    _connected.append(runtime)
+    return runtime

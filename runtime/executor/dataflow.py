@@ -1,0 +1,252 @@
+"""The dataflow of a host: executions of subprograms, and arrays on their way between computations.
+
+Everything is addressed by tuples (execution, edge, destination shard, source shard). A computation becomes ready when
+all pieces of its inputs have come; nothing passes between the nodes of one shard but a reference. Pieces may come
+before the server's ``Run``, since all hosts are told at once: they wait for it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from runtime.executor.computations import Array, Computation, Done, LoadedCall, LoadedFunction
+from runtime.executor.store import HostStore
+from runtime.lowering.resharding import Piece
+from runtime.lowering.subprograms import HostPlan, Send, Subprogram
+from runtime.messages import Failure, Run
+from runtime.program import Value
+
+
+class Outside(Protocol):
+    """What the dataflow needs of its host."""
+
+    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
+        """Send a piece to another host; the array does not change any more."""
+
+    def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
+        """Tell another host that a piece will never come."""
+
+    def enqueue(self, computation: Computation) -> None:
+        """Put a granted computation into the queue of its device."""
+
+    def advance(self, device: int) -> None:
+        """Let a device start what has become ready."""
+
+    def completed(self, execution: int, node: int, duration_s: float) -> None:
+        """Report that all local shards of a node have ended."""
+
+
+class LoadedSubprogram:
+    """A subprogram as this host runs it: its plan, the calls with their functions, and pieces that were worked out."""
+
+    def __init__(self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction]) -> None:
+        self.plan = HostPlan(subprogram, host)
+        self.calls = {node: LoadedCall(call, functions[call.function]) for node, call in self.plan.calls.items()}
+        self._pieces: dict[tuple[int, int, int], Piece] = {}
+
+    def piece(self, edge: int, destination: int, source: int) -> Piece:
+        """Return the piece of a tuple."""
+        found = self._pieces.get((edge, destination, source))
+        if found is None:
+            receipt = self.plan.receipts[edge, destination]
+            found = receipt.edge.resharding.piece(source, destination)
+            self._pieces[edge, destination, source] = found
+        return found
+
+
+class _Execution:
+    """One run of a subprogram."""
+
+    def __init__(self, number: int, client: int, loaded: LoadedSubprogram) -> None:
+        self.number = number
+        self.client = client
+        self.loaded = loaded
+        self.computations: dict[tuple[int, int], Computation] = {}
+        self.partial: dict[tuple[int, int], tuple[Array, int]] = {}
+        self.results: dict[tuple[int, int], int] = {}
+        self.left = {node: len(shards) for node, shards in loaded.plan.shards.items()}
+        self.longest_s: dict[int, float] = {}
+
+    def computation(self, node: int, shard: int) -> Computation:
+        found = self.computations.get((node, shard))
+        if found is None:
+            device = next(device for each, device in self.loaded.plan.shards[node] if each == shard)
+            missing = len(self.loaded.plan.inputs[node])
+            call = self.loaded.calls[node]
+            found = Computation(self.number, node, shard, device, call, [None] * missing, missing)  # type: ignore[list-item]
+            if not missing:
+                found.ready_s = time.perf_counter()
+            self.computations[node, shard] = found
+        return found
+
+
+class Dataflow:
+    """The executions of a host."""
+
+    def __init__(self, host: int, store: HostStore, outside: Outside) -> None:
+        self._host = host
+        self._store = store
+        self._outside = outside
+        self._functions: dict[int, LoadedFunction] = {}
+        self._subprograms: dict[int, LoadedSubprogram] = {}
+        self._executions: dict[int, _Execution] = {}
+        self._early: dict[int, list[Callable[[], None]]] = {}
+        self._last = -1
+
+    @property
+    def running(self) -> int:
+        """Executions that have not ended here."""
+        return len(self._executions)
+
+    @property
+    def waiting_pieces(self) -> int:
+        """Pieces that came before the server's word about their execution."""
+        return sum(map(len, self._early.values()))
+
+    def add_function(self, number: int, function: LoadedFunction) -> None:
+        """Make a function known."""
+        self._functions[number] = function
+
+    def add_subprogram(self, number: int, subprogram: Subprogram, functions: Sequence[int]) -> None:
+        """Make a subprogram known; its functions must be."""
+        self._subprograms[number] = LoadedSubprogram(
+            subprogram, self._host, [self._functions[each] for each in functions]
+        )
+
+    def run(self, message: Run, payload: bytearray | memoryview) -> None:
+        """Start an execution: its results have buffers from now on, and what is granted is enqueued."""
+        number = message.execution
+        loaded = self._subprograms[message.subprogram]
+        execution = _Execution(number, message.client, loaded)
+        self._executions[number] = execution
+        self._last = number
+        for node, output, handle in message.results:
+            execution.results[node, output] = handle
+            for shard, _ in loaded.plan.shards.get(node, ()):
+                self._store.expect(message.client, handle, shard)
+        for node in message.grants:
+            self.grant(number, node)
+        offset = 0
+        for edge, shard, size in message.pieces:
+            self.receive(number, edge, shard, 0, memoryview(payload)[offset : offset + size])
+            offset += size
+        for value, shard in loaded.plan.sends:
+            if value.node in message.arguments:
+                handle = message.arguments[value.node]
+                self._store.when_there(
+                    *(message.client, handle, shard),
+                    lambda found, key=(value, shard): self._give(execution, *key, found),
+                )
+        for arrive in self._early.pop(number, ()):
+            arrive()
+        for stale in [each for each in self._early if each < number]:
+            del self._early[stale]
+        self._end_if_done(execution)
+
+    def grant(self, number: int, node: int) -> None:
+        """Enqueue the local shards of a node."""
+        execution = self._executions.get(number)
+        if execution is not None:
+            for shard, _ in execution.loaded.plan.shards.get(node, ()):
+                self._outside.enqueue(execution.computation(node, shard))
+
+    def receive(
+        self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
+    ) -> None:
+        """Take a piece from another host, or the word that it will not come."""
+        execution = self._executions.get(number)
+        if execution is None:
+            if number > self._last:
+                self._early.setdefault(number, []).append(lambda: self.receive(number, edge, destination, source, data))
+            return
+        if isinstance(data, Failure):
+            self._arrive(execution, edge, destination, source, data)
+            return
+        piece = execution.loaded.piece(edge, destination, source)
+        dtype = execution.loaded.plan.receipts[edge, destination].edge.spec.dtype
+        shape = tuple(each.stop - each.start for each in piece.destination_slices)
+        self._arrive(execution, edge, destination, source, np.frombuffer(data, dtype).reshape(shape))
+
+    def end_computation(self, computation: Computation, done: Done) -> None:
+        """Take what a device has computed."""
+        execution = self._executions.get(computation.execution)
+        computation.inputs = []
+        if execution is None:
+            return
+        node, shard = computation.node, computation.shard
+        for output in range(len(execution.loaded.plan.calls[node].outputs)):
+            array = done.failure if done.outputs is None else done.outputs[output]
+            assert array is not None
+            handle = execution.results.get((node, output))
+            if handle is not None:
+                self._store.put(execution.client, handle, shard, array)
+            self._give(execution, Value(node, output), shard, array)
+        execution.computations.pop((node, shard), None)
+        execution.longest_s[node] = max(done.duration_s, execution.longest_s.get(node, 0.0))
+        execution.left[node] -= 1
+        if execution.left[node] == 0:
+            del execution.left[node]
+            self._outside.completed(execution.number, node, execution.longest_s.pop(node))
+            self._end_if_done(execution)
+
+    def abort(self, number: int, failure: Failure) -> None:
+        """Fail what an execution has not computed."""
+        self._early.pop(number, None)
+        execution = self._executions.pop(number, None)
+        if execution is not None:
+            for (node, _), handle in execution.results.items():
+                for shard, _ in execution.loaded.plan.shards.get(node, ()):
+                    self._store.put(execution.client, handle, shard, failure)
+
+    def drop_client(self, client: int, failure: Failure) -> None:
+        """Abort all executions of a client."""
+        for number in [each.number for each in self._executions.values() if each.client == client]:
+            self.abort(number, failure)
+
+    def is_running(self, number: int) -> bool:
+        """Return whether an execution has neither ended nor been aborted here."""
+        return number in self._executions
+
+    def _give(self, execution: _Execution, value: Value, shard: int, array: Array | Failure) -> None:
+        """Send a local shard of a value where it is needed."""
+        for send in execution.loaded.plan.sends.get((value, shard), ()):
+            if isinstance(array, Failure):
+                if send.host == self._host:
+                    self._arrive(execution, send.edge, send.piece.destination, shard, array)
+                else:
+                    self._outside.send_failure(send.host, execution.number, send, array)
+                continue
+            part = array if send.is_whole else array[send.piece.source_slices]
+            if send.host == self._host:
+                self._arrive(execution, send.edge, send.piece.destination, shard, part)
+            else:
+                self._outside.send_piece(send.host, execution.number, send, np.asarray(part, order="C"))
+
+    def _arrive(self, execution: _Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
+        receipt = execution.loaded.plan.receipts[edge, destination]
+        computation = execution.computation(receipt.edge.node, destination)
+        if isinstance(array, Failure):
+            computation.failure = computation.failure or array
+        if receipt.is_direct and not isinstance(array, Failure):
+            computation.inputs[receipt.edge.position] = array
+        elif receipt.sources > 1 or not isinstance(array, Failure):
+            input_, left = execution.partial.pop((edge, destination), (None, receipt.sources))
+            if input_ is None:
+                input_ = np.empty(receipt.shape, receipt.edge.spec.dtype)
+            if not isinstance(array, Failure):
+                input_[execution.loaded.piece(edge, destination, source).destination_slices] = array
+            if left > 1:
+                execution.partial[edge, destination] = (input_, left - 1)
+                return
+            computation.inputs[receipt.edge.position] = input_
+        computation.missing -= 1
+        if computation.missing == 0:
+            computation.ready_s = time.perf_counter()
+            if computation.is_enqueued:
+                self._outside.advance(computation.device)
+
+    def _end_if_done(self, execution: _Execution) -> None:
+        if not execution.left:
+            self._executions.pop(execution.number, None)

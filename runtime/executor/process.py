@@ -1,0 +1,209 @@
+"""The executor's process: ``python -m runtime.executor``, started by a substrate.
+
+Its settings come as one line of JSON on stdin, so that the secret of the cluster is in no list of processes.
+"""
+
+import hmac
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+
+from runtime import messages
+from runtime.addresses import dialled, listening
+from runtime.codec import MalformedError
+from runtime.executor.computations import Array, Computation, Done, LoadedFunction
+from runtime.executor.connection import Connection
+from runtime.executor.dataflow import Dataflow
+from runtime.executor.devices import Device
+from runtime.executor.loop import Loop
+from runtime.executor.store import Found, HostStore
+from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
+from runtime.lowering.subprograms import Send
+from runtime.messages import Failure
+from runtime.substrates.interface import HostSettings
+
+
+class Executor:
+    """A host: devices, the store, and connections to the server and to other hosts."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self._settings = settings
+        self._loop = Loop()
+        self._store = HostStore()
+        self._dataflow = Dataflow(settings.host, self._store, self)
+        self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
+        self._addresses: dict[int, str] = {}
+        self._peers: dict[int, Connection] = {}
+        self._completions: list[bytes] = []
+        self._listener = listening(settings.address)
+        self._listener.setblocking(False)
+        self._loop.watch(self._listener, self._accept, None)
+        self._server = Connection(self._loop, dialled(settings.server), self._take_trusted, lambda _: self._loop.stop())
+        self._server.reader.most_bytes = MOST_BYTES
+        self._say_hello(self._server)
+        self._handlers: dict[type, Callable[..., None]] = {
+            messages.Peers: self._take_peers,
+            messages.LoadFunction: self._load_function,
+            messages.LoadSubprogram: self._load_subprogram,
+            messages.Abort: self._abort,
+            messages.ReleaseOn: lambda message: self._store.release(message.client, message.handles),
+            messages.DropClient: self._drop_client,
+            messages.FetchShard: self._fetch,
+            messages.AskUsage: self._report_usage,
+        }
+
+    def run(self) -> None:
+        """Run until the server is gone."""
+        self._loop.run()
+
+    # What the dataflow needs
+
+    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
+        """Send a piece to another host."""
+        piece = send.piece
+        header = PIECE.pack(execution, send.edge, piece.destination, piece.source)
+        self._peer(host).send(Kind.PIECE, header, memoryview(data).cast("B") if data.nbytes else b"")
+
+    def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
+        """Tell another host that a piece will never come."""
+        header = PIECE.pack(execution, send.edge, send.piece.destination, send.piece.source)
+        self._peer(host).send(Kind.FAILED_PIECE, header, messages.encode(failure))
+
+    def enqueue(self, computation: Computation) -> None:
+        """Put a granted computation into the queue of its device."""
+        self._devices[computation.device].enqueue(computation)
+
+    def advance(self, device: int) -> None:
+        """Let a device start what has become ready."""
+        self._devices[device].advance()
+
+    def completed(self, execution: int, node: int, duration_s: float) -> None:
+        """Report that all local shards of a node have ended; reports of one turn of the loop go together."""
+        if not self._completions:
+            self._loop.soon(self._send_completions)
+        self._completions.append(COMPLETION.pack(execution, node, duration_s))
+
+    def _send_completions(self) -> None:
+        self._server.send(Kind.COMPLETIONS, b"".join(self._completions))
+        self._completions.clear()
+
+    def _end_computation(self, computation: Computation, done: Done) -> None:
+        self._dataflow.end_computation(computation, done)
+
+    # Connections
+
+    def _say_hello(self, connection: Connection) -> None:
+        hello = messages.Hello(
+            messages.VERSION, "executor", str(self._settings.host), self._settings.secret, self._settings.address
+        )
+        connection.send(Kind.MESSAGE, messages.encode(hello))
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            sock, _ = self._listener.accept()
+            Connection(self._loop, sock, self._take, lambda _: None)
+
+    def _peer(self, host: int) -> Connection:
+        """Return the connection on which this host sends to another."""
+        peer = self._peers.get(host)
+        if peer is None:
+            try:
+                sock = dialled(self._addresses[host])
+            except OSError:  # it has died; the server knows soon, and ends what waits for it
+                sock, _ = socket.socketpair()
+            peer = Connection(self._loop, sock, lambda *_: None, lambda _: self._forget_peer(host))
+            self._peers[host] = peer
+            self._say_hello(peer)
+        return peer
+
+    def _forget_peer(self, host: int) -> None:
+        self._peers.pop(host, None)
+
+    def _take(self, connection: Connection, frame: Frame) -> None:
+        """Take a frame of another host, which must have said the secret first."""
+        if connection.is_trusted:
+            self._take_trusted(connection, frame)
+            return
+        try:
+            hello = messages.decode(frame.header)
+        except MalformedError:
+            hello = None
+        if (
+            frame.kind != Kind.MESSAGE
+            or not isinstance(hello, messages.Hello)
+            or hello.version != messages.VERSION
+            or not hmac.compare_digest(hello.token.encode(), self._settings.secret.encode())
+        ):
+            connection.close()
+            return
+        connection.is_trusted = True
+        connection.reader.most_bytes = MOST_BYTES
+
+    def _take_trusted(self, _: Connection, frame: Frame) -> None:
+        kind = frame.kind
+        if kind == Kind.PIECE:
+            self._dataflow.receive(*PIECE.unpack(frame.header), frame.payload)
+        elif kind == Kind.GRANTS:
+            for execution, node in GRANT.iter_unpack(frame.header):
+                self._dataflow.grant(execution, node)
+        elif kind == Kind.FAILED_PIECE:
+            failure = messages.decode(bytes(frame.payload))
+            assert isinstance(failure, Failure)
+            self._dataflow.receive(*PIECE.unpack(frame.header), failure)
+        else:
+            message = messages.decode(frame.header)
+            if isinstance(message, messages.Run):
+                self._dataflow.run(message, frame.payload)
+            else:
+                self._handlers[type(message)](message)
+
+    # Messages of the server
+
+    def _take_peers(self, message: messages.Peers) -> None:
+        self._addresses = dict(message.addresses)
+
+    def _load_function(self, message: messages.LoadFunction) -> None:
+        self._dataflow.add_function(message.number, LoadedFunction(message.function))
+
+    def _load_subprogram(self, message: messages.LoadSubprogram) -> None:
+        self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)
+
+    def _abort(self, message: messages.Abort) -> None:
+        self._dataflow.abort(message.execution, message.failure)
+        self._drop_dead()
+
+    def _drop_client(self, message: messages.DropClient) -> None:
+        self._dataflow.drop_client(message.client, message.failure)
+        self._store.drop_client(message.client, message.failure)
+        self._drop_dead()
+
+    def _drop_dead(self) -> None:
+        for device in self._devices:
+            device.drop(lambda computation: not self._dataflow.is_running(computation.execution))
+
+    def _fetch(self, message: messages.FetchShard) -> None:
+        give = partial(self._answer_fetch, message)
+        self._store.when_there(message.client, message.handle, message.shard, give)
+
+    def _answer_fetch(self, message: messages.FetchShard, found: Found) -> None:
+        if isinstance(found, Failure):
+            self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFailed(message.request, found)))
+            return
+        data = memoryview(np.asarray(found, order="C")).cast("B") if message.data and found.nbytes else b""
+        self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFetched(message.request, message.shard)), data)
+
+    def _report_usage(self, message: messages.AskUsage) -> None:
+        usage = {
+            "pid": os.getpid(),
+            "handles": self._store.handles,
+            "size_bytes": self._store.size_bytes,
+            "executions": self._dataflow.running,
+            "waiting_pieces": self._dataflow.waiting_pieces,
+            "queued": [device.queued for device in self._devices],
+            "busy_s": [device.busy_s for device in self._devices],
+        }
+        self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))

@@ -1,0 +1,258 @@
+"""The server's process: it takes clients and executors in, and answers their messages."""
+
+import asyncio
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+from runtime import messages
+from runtime.addresses import listening
+from runtime.frames import COMPLETION, MOST_BYTES, Frame, Kind
+from runtime.messages import Failure
+from runtime.scheduling.cluster import ClusterScheduler
+from runtime.scheduling.fifo import Fifo
+from runtime.server.accounts import Account, NumberedFunction, RegisteredProgram
+from runtime.server.channel import Channel
+from runtime.server.executions import Executions
+from runtime.server.fetches import Fetches
+from runtime.server.hosts import Host
+from runtime.server.islands import Islands
+from runtime.server.settings import ServerSettings
+from runtime.substrates.interface import HostSettings, Substrate
+
+_FIRST_GUESS_S = 1e-4
+_USAGE_S = 2.0
+
+
+class Server:
+    """The controller of all islands. Run ``serve`` once."""
+
+    def __init__(self, settings: ServerSettings, substrate: Substrate) -> None:
+        self._settings = settings
+        self._substrate = substrate
+        self._islands = Islands(settings.islands)
+        self._schedulers = ClusterScheduler(Fifo, settings.look_ahead_s)
+        for island in settings.islands:
+            self._schedulers.add_island(island.name)
+        self._hosts: dict[int, Host] = {}
+        self._accounts: dict[int, Account] = {}
+        self._account_numbers = count()
+        self._executions = Executions(self._schedulers, self._hosts)
+        self._fetches = Fetches(self._hosts)
+        self._usages: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._all_hosts_are_there = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._of_clients: dict[type, Callable[..., None]] = {
+            messages.AddSlice: self._add_slice,
+            messages.RegisterFunction: self._register_function,
+            messages.RegisterProgram: self._register_program,
+            messages.Release: self._release,
+            messages.Fetch: self._fetches.start,
+            messages.AskStatus: self._answer_status,
+        }
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, on_ready: Callable[[], None]) -> None:
+        """Start the hosts, and serve until ``stop``; calls ``on_ready`` once all hosts are there."""
+        loop = asyncio.get_running_loop()
+        listener = listening(self._settings.address)
+        server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
+        try:
+            for number, (_, devices) in self._islands.hosts.items():
+                address = f"unix:{self._settings.folder}/host-{number}"
+                self._substrate.spawn(
+                    HostSettings(number, devices, address, self._settings.address, self._settings.secret)
+                )
+            await self._all_hosts_are_there.wait()
+            on_ready()
+            await self._ended.wait()
+        finally:
+            server.close()
+            self._substrate.close()
+
+    def stop(self) -> None:
+        """End the server, and with it the executors."""
+        self._ended.set()
+
+    # Greetings
+
+    def _greet(self, channel: Channel, frame: Frame) -> None:
+        """Take the first frame of a connection, which must be a Hello that shows a token."""
+        hello = messages.decode(frame.header) if frame.kind == Kind.MESSAGE else None
+        if not isinstance(hello, messages.Hello):
+            channel.refuse("expected a greeting")
+        elif hello.version != messages.VERSION:
+            channel.refuse(f"version: expected {messages.VERSION}, got {hello.version}")
+        elif hello.role == "executor" and _is_same(hello.token, self._settings.secret):
+            self._take_host(channel, hello)
+        elif hello.role == "client" and (name := self._name_of(hello.token)) is not None:
+            self._take_client(channel, name)
+        else:
+            channel.refuse("token: unknown")
+
+    def _name_of(self, token: str) -> str | None:
+        return next((name for known, name in self._settings.tokens.items() if _is_same(token, known)), None)
+
+    def _take_host(self, channel: Channel, hello: messages.Hello) -> None:
+        number = int(hello.name)
+        island, _ = self._islands.hosts[number]
+        host = Host(number, island, channel, hello.address)
+        channel.reader.most_bytes = MOST_BYTES
+        channel.on_frame = self._take_from_host
+        channel.on_close = lambda _: self._lose_host(host)
+        self._hosts[number] = host
+        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
+        for each in self._hosts.values():
+            each.channel.send(peers)
+        if len(self._hosts) == len(self._islands.hosts):
+            self._all_hosts_are_there.set()
+
+    def _take_client(self, channel: Channel, name: str) -> None:
+        account = Account(next(self._account_numbers), name, channel)
+        self._accounts[account.number] = account
+        channel.reader.most_bytes = MOST_BYTES
+        channel.on_frame = lambda _, frame: self._take_from_client(account, frame)
+        channel.on_close = lambda _: self._lose_client(account)
+        channel.send(messages.Welcome(account.number))
+
+    # Frames
+
+    def _take_from_client(self, account: Account, frame: Frame) -> None:
+        if frame.kind != Kind.MESSAGE:
+            account.channel.refuse(f"clients send no frames of kind {frame.kind}")
+            return
+        message = messages.decode(frame.header)
+        if isinstance(message, messages.Execute):
+            self._execute(account, message, memoryview(frame.payload))
+            return
+        handler = self._of_clients.get(type(message))
+        if handler is None:
+            account.channel.refuse(f"clients send no {type(message).__name__}")
+        else:
+            handler(account, message)
+
+    def _take_from_host(self, _: Channel, frame: Frame) -> None:
+        if frame.kind == Kind.COMPLETIONS:
+            self._executions.completed(COMPLETION.iter_unpack(frame.header))
+            return
+        match messages.decode(frame.header):
+            case messages.ShardFetched() as message:
+                self._fetches.arrived(message, frame.payload)
+            case messages.ShardFailed() as message:
+                self._fetches.failed(message.request, message.failure)
+            case messages.Usage() as message:
+                waiting = self._usages.pop(message.request, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(message.usage)
+
+    # Messages of clients
+
+    def _add_slice(self, account: Account, message: messages.AddSlice) -> None:
+        try:
+            number, added = self._islands.add_slice(account.label, message.devices, message.shape, message.island)
+        except ValueError as error:
+            account.channel.send(messages.Refused(message.request, str(error)))
+            return
+        account.slices[number] = added.placement
+        account.gangs[number] = added.gang
+        size = len(added.placement.hosts)
+        account.channel.send(messages.SliceAdded(message.request, number, added.placement.island, size))
+
+    def _register_function(self, account: Account, message: messages.RegisterFunction) -> None:
+        seconds = _FIRST_GUESS_S if message.duration_s is None else message.duration_s
+        account.functions[message.number] = NumberedFunction(message, seconds)
+
+    def _register_program(self, account: Account, message: messages.RegisterProgram) -> None:
+        """Keep a program, and let the hosts of its slices load its functions in the background."""
+        missing = set(message.functions) - account.functions.keys()
+        if missing:
+            account.channel.refuse(f"{message.program.name}: there is no function {min(missing)}")
+            return
+        functions = tuple(account.functions[each] for each in message.functions)
+        account.programs[message.number] = RegisteredProgram(message.program, functions)
+        for _, call in message.program.nodes():
+            placement = account.slices.get(call.slice)
+            for host in placement.shards_by_host if placement is not None else ():
+                if host in self._hosts:
+                    function = functions[call.function]
+                    self._hosts[host].load_function(function.number, function.registered)
+
+    def _execute(self, account: Account, message: messages.Execute, payload: memoryview) -> None:
+        registered = account.programs.get(message.program)
+        unknown = {each for each in message.arguments if each >= 0} - account.arrays.keys()
+        if registered is None or unknown:
+            what = f"array {min(unknown)}" if unknown else f"program {message.program}"
+            account.channel.refuse(f"there is no {what}")
+            return
+        self._executions.start(account, registered, self._islands.epoch, message, payload)
+
+    def _release(self, account: Account, message: messages.Release) -> None:
+        by_host: dict[int, list[int]] = {}
+        for handle in message.handles:
+            held = account.arrays.pop(handle, None)
+            if held is not None:
+                for host in held.layout.placement.shards_by_host:
+                    by_host.setdefault(host, []).append(handle)
+        for host, handles in by_host.items():
+            if host in self._hosts:
+                self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
+
+    def _answer_status(self, account: Account, message: messages.AskStatus) -> None:
+        task = asyncio.get_running_loop().create_task(self._send_status(account, message.request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send_status(self, account: Account, request: int) -> None:
+        usages = await asyncio.gather(*(self._usage(host) for host in self._hosts.values()))
+        hosts = [
+            {"host": host.number, "island": host.island, **usage}
+            for host, usage in zip(self._hosts.values(), usages, strict=True)
+        ]
+        clients = [
+            {
+                "client": each.label,
+                "programs": len(each.programs),
+                "slices": len(each.slices),
+                "arrays": len(each.arrays),
+                "executions": len(each.executions),
+            }
+            for each in self._accounts.values()
+        ]
+        status = {"pid": os.getpid(), "epoch": self._islands.epoch, "hosts": hosts, "clients": clients}
+        account.channel.send(messages.Status(request, status))
+
+    async def _usage(self, host: Host) -> Mapping[str, Any]:
+        request = id(host)
+        waiting = self._usages[request] = asyncio.get_running_loop().create_future()
+        host.channel.send(messages.AskUsage(request))
+        try:
+            return await asyncio.wait_for(waiting, _USAGE_S)
+        except TimeoutError:
+            return {"answers": False}
+
+    # Losses
+
+    def _lose_host(self, host: Host) -> None:
+        del self._hosts[host.number]
+        failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
+        self._executions.abort_on(host.number, failure)
+        for account in self._accounts.values():
+            for held in account.arrays.values():
+                if held.failure is None and host.number in held.layout.placement.shards_by_host:
+                    held.failure = failure
+        self._fetches.fail_on(host.number, failure)
+
+    def _lose_client(self, account: Account) -> None:
+        del self._accounts[account.number]
+        failure = Failure("LostError", f"client {account.label} ended")
+        self._executions.abort_of(account, failure)
+        self._fetches.forget(account)
+        self._islands.drop_client(account.label)
+        for host in self._hosts.values():
+            host.channel.send(messages.DropClient(account.number, failure))
+
+
+def _is_same(token: str, known: str) -> bool:
+    return hmac.compare_digest(token.encode(), known.encode())

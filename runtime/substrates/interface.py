@@ -1,0 +1,31 @@
+"""What the server asks of a substrate."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """What an executor is told: its number, its devices, where to listen, and where the server is.
+
+    ``secret`` is what all executors of a server share.
+    """
+
+    host: int
+    devices: int
+    address: str
+    server: str
+    secret: str
+
+
+class Substrate(Protocol):
+    """Starts and ends executors. An executor also ends when its server does."""
+
+    def spawn(self, settings: HostSettings) -> None:
+        """Start the executor of a host; it connects to the server by itself."""
+
+    def kill(self, host: int) -> None:
+        """End the executor of a host at once."""
+
+    def close(self) -> None:
+        """End all executors."""
