@@ -6,7 +6,7 @@ class's own constructor, so its checks hold.
 
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -23,21 +23,22 @@ def plain_fields(value: object) -> list[object]:
     """Return the fields of a dataclass, for ``json.dumps(..., default=plain_fields)``."""
     if not is_dataclass(value):
         raise TypeError(f"{type(value).__name__} cannot be sent")
-    return [getattr(value, name) for name in _names(type(value))]
+    return [getattr(value, name) for name in _names(value.__class__)]
 
 
 def decode_plain(kind: type[T], plain: object) -> T:
     """Return the dataclass of ``kind`` that plain JSON is. Raises MalformedError, which says what is wrong."""
     try:
-        return _decoder(kind)(plain)  # type: ignore[no-any-return]
+        decoded: T = _decoder(typing.cast("Hashable", kind))(plain)
     except MalformedError:
         raise
     except (TypeError, ValueError, RecursionError) as error:
         raise MalformedError(f"{kind.__name__}: {error}") from None
+    return decoded
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.init)
 
 

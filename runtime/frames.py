@@ -84,11 +84,9 @@ class FrameReader:
         """Yield the frames that so many more bytes in ``memory()`` complete."""
         if self._large is not None:
             self._large_received += size
-            kind, header, payload = self._large
-            if self._large_received < len(payload):
-                return
-            self._large = None
-            yield Frame(kind, header, payload)
+            if self._large_received == len(self._large[2]):
+                large, self._large = self._large, None
+                yield Frame(*large)
             return
         self._stop += size
         while True:
@@ -115,7 +113,7 @@ class FrameReader:
                 return
 
     def _begin_large(self, kind: int, begin: int, header_bytes: int, payload_bytes: int) -> None:
-        payload = memoryview(np.empty(payload_bytes, np.uint8)).cast("B")
+        payload = np.empty(payload_bytes, np.uint8).data
         arrived = self._stop - begin - header_bytes
         payload[:arrived] = self._view[begin + header_bytes : self._stop]
         self._large = (kind, bytes(self._view[begin : begin + header_bytes]), payload)

@@ -98,7 +98,7 @@ def function(
             raise TypeError(f"expected a function, got {call!r:.200}")
         if library not in ("torch", "numpy"):
             raise ValueError(f"library: expected 'torch' or 'numpy', got {library!r}")
-        called = name or getattr(call, "__name__", type(call).__name__)
+        called = name or str(getattr(call, "__name__", type(call).__name__))
         return Function("lambda" if called == "<lambda>" else called, library, call, outputs, duration_s)
 
     return made if call is None else made(call)

@@ -48,9 +48,10 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class AddSlice:
-    """Asks for a virtual slice; the answer is SliceAdded or Refused."""
+    """Asks for a virtual slice in a set that the client numbers; the answer is SliceAdded or Refused."""
 
     request: int
+    device_set: int
     devices: int | None
     shape: tuple[int, ...] | None
     island: str | None

@@ -1,7 +1,8 @@
 """The location-free intermediate representation of a program: one node per sharded computation.
 
 A program is a list of calls in the order of tracing. Nodes are numbered: first the arguments, then the calls. A chain
-of two computations has four nodes, Arg, A, B and Result, whatever the number of shards (Pathways, section 4.3). Calls name virtual slices; where these lie is for ``lowering`` to say. ``str(program)`` is its text.
+of two computations has four nodes, Arg, A, B and Result, whatever the number of shards (Pathways, section 4.3). Calls
+name virtual slices; where these lie is for ``lowering`` to say. ``str(program)`` is its text.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,6 +59,11 @@ class Call:
     outputs: tuple[Output, ...]
     location: str = ""
 
+    def shardings(self) -> Iterator[Sharding]:
+        """Yield the shardings of all inputs and outputs."""
+        yield from (each.sharding for each in self.inputs)
+        yield from (each.sharding for each in self.outputs)
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -79,7 +85,7 @@ class Program:
                 _named(given.sharding.check, self.spec(given.value), f"{self.name}: {call.name}")
             for output in call.outputs:
                 _named(output.sharding.check, output.spec, f"{self.name}: {call.name}")
-            if len({each.sharding.shards for each in (*call.inputs, *call.outputs)}) > 1:
+            if len({sharding.shards for sharding in call.shardings()}) > 1:
                 raise ValueError(f"{self.name}: {call.name} has inputs and outputs of different numbers of shards")
         for result in self.results:
             self.spec(result)

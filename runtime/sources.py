@@ -125,19 +125,32 @@ def _syntax(call: FunctionType) -> tuple[str, ast.Lambda | ast.FunctionDef]:
     text = "".join(linecache.getlines(call.__code__.co_filename, call.__globals__))
     if not text:
         _source(call)
-    tree = ast.parse(text)
-    line, code = call.__code__.co_firstlineno, call.__code__.co_code
-    for node in ast.walk(tree):
-        if call.__name__ == "<lambda>" and isinstance(node, ast.Lambda) and node.lineno == line:
-            # Of several lambdas on a line, the one that compiles to the same code and constants.
-            made = eval(compile(ast.Expression(node), "", "eval"), {})  # nosec B307 - makes the lambda, runs no call
-            if made.__code__.co_code == code and made.__code__.co_consts == call.__code__.co_consts:
-                return text, node
+    line = call.__code__.co_firstlineno
+    found: list[ast.Lambda | ast.FunctionDef] = []
+    for node in ast.walk(ast.parse(text)):
+        if call.__name__ == "<lambda>":
+            if isinstance(node, ast.Lambda) and node.lineno == line and _holds(node.body, call):
+                found.append(node)
         elif isinstance(node, ast.FunctionDef) and node.name == call.__name__:
             first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
             if first == line:
-                return text, node
+                found.append(node)
+    if found:
+        return text, found[-1]  # of lambdas that hold each other, the innermost
     raise TypeError(f"{call.__qualname__}: its source cannot be found at {call.__code__.co_filename}:{line}")
+
+
+def _holds(body: ast.expr, call: FunctionType) -> bool:
+    """Return whether a lambda of this body may be the function: all of its instructions lie in the body."""
+    end = (body.end_lineno or body.lineno, body.end_col_offset or 0)
+    return all(
+        (body.lineno, body.col_offset) <= (line, column) and (last_line, last_column) <= end
+        for line, last_line, column, last_column in call.__code__.co_positions()
+        if line is not None
+        and last_line is not None
+        and column is not None
+        and last_column  # 0 has no place in the text
+    )
 
 
 def _variables(call: FunctionType) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The runtime that a script uses without naming it: the one that it connected to last."""
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from runtime.client.local import LocalRuntime
@@ -17,20 +18,30 @@ def connect(address: str, token: str) -> Runtime:
     return _noted(Runtime(address, token))
 
 
-def local(islands: int = 1, hosts: int = 1, devices: int = 2, *, look_ahead_s: float = 0.01) -> LocalRuntime:
+def local(
+    islands: int = 1,
+    hosts: int = 1,
+    devices: int = 2,
+    *,
+    policy: str = "fifo",
+    weights: Mapping[str, float] | None = None,
+    look_ahead_s: float = 0.01,
+) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
     Args:
         islands: Number of islands, which are called island-0, island-1, …
         hosts: Hosts of each island; each is a process.
         devices: Devices of each host. A device is a thread, or for timers nothing but time.
+        policy: How schedulers order computations: ``fifo``, or ``shares``, by the weights of clients.
+        weights: Names of further clients, with their weights; ``tokens`` has a token for each.
         look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
             raise ValueError(f"{name}: expected at least one, got {number}")
     settings = [IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)]
-    return _noted(LocalRuntime(settings, look_ahead_s))
+    return _noted(LocalRuntime(settings, policy, weights or {}, look_ahead_s))
 
 
 def make_virtual_device_set() -> VirtualDeviceSet:

@@ -5,11 +5,11 @@ import shutil
 import subprocess  # nosec B404 - starts our own module
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from runtime.client.session import Runtime
-from runtime.server.settings import IslandSettings, ServerSettings
+from runtime.server.settings import ClientSettings, IslandSettings, ServerSettings
 from runtime.settings import write_settings
 from runtime.substrates.local import module_environment
 
@@ -19,15 +19,20 @@ _PATIENCE_S = 10.0
 class LocalRuntime(Runtime):
     """A client together with the server and the executors that it has started; they end with it.
 
-    ``token`` is for further clients of the same server (``connect``).
+    ``tokens`` are for further clients of the same server (``connect``), by name.
     """
 
-    def __init__(self, islands: Sequence[IslandSettings], look_ahead_s: float) -> None:
+    def __init__(
+        self, islands: Sequence[IslandSettings], policy: str, weights: Mapping[str, float], look_ahead_s: float
+    ) -> None:
+        own = ClientSettings("local", secrets.token_hex())
+        clients = (own, *(ClientSettings(name, secrets.token_hex(), weight) for name, weight in weights.items()))
+        self.tokens = {client.name: client.token for client in clients}
         self._folder = tempfile.mkdtemp(prefix="trainyard-runtime-")
-        self.token = secrets.token_hex()
         address = f"unix:{self._folder}/server"
-        tokens = {self.token: "local"}
-        settings = ServerSettings(address, self._folder, tuple(islands), tokens, secrets.token_hex(), look_ahead_s)
+        settings = ServerSettings(
+            address, self._folder, tuple(islands), clients, secrets.token_hex(), policy, look_ahead_s
+        )
         self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
             [sys.executable, "-m", "runtime.server"],
             stdin=subprocess.PIPE,
@@ -41,7 +46,7 @@ class LocalRuntime(Runtime):
             write_settings(settings, self._server.stdin)
             if self._server.stdout.readline() != "ready\n":
                 raise OSError("the server did not start; its messages are above")
-            super().__init__(address, self.token)
+            super().__init__(address, own.token)
         except BaseException:
             self._end_server()
             raise

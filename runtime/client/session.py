@@ -56,12 +56,14 @@ class Runtime:
 
     def make_virtual_device_set(self) -> VirtualDeviceSet:
         """Return a set of virtual devices, to which slices are added."""
-        return VirtualDeviceSet(self)
+        return VirtualDeviceSet(self, next(self._numbers))
 
-    def add_slice(self, devices: int | None, shape: Sequence[int] | None, island: str | None) -> VirtualSlice:
+    def add_slice(
+        self, device_set: int, devices: int | None, shape: Sequence[int] | None, island: str | None
+    ) -> VirtualSlice:
         """Return a new slice; see ``VirtualDeviceSet.add_slice``."""
         form = None if shape is None else tuple(shape)
-        answer = self._ask(lambda request: messages.AddSlice(request, devices, form, island))
+        answer = self._ask(lambda request: messages.AddSlice(request, device_set, devices, form, island))
         assert isinstance(answer, messages.SliceAdded)
         return VirtualSlice(self, answer.number, answer.size, answer.island, form)
 

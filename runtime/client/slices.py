@@ -20,10 +20,11 @@ class VirtualSlice:
 
 
 class VirtualDeviceSet:
-    """A set of slices of a client."""
+    """Slices of a client that share no physical device with each other; those of other sets may."""
 
-    def __init__(self, runtime: "Runtime") -> None:
+    def __init__(self, runtime: "Runtime", number: int) -> None:
         self._runtime = runtime
+        self._number = number
 
     def add_slice(
         self, devices: int | None = None, *, shape: Sequence[int] | None = None, island: str | None = None
@@ -35,4 +36,4 @@ class VirtualDeviceSet:
         """
         if (devices is None) == (shape is None):
             raise ValueError("expected either devices or shape")
-        return self._runtime.add_slice(devices, shape, island)
+        return self._runtime.add_slice(self._number, devices, shape, island)

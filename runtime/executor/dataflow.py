@@ -7,6 +7,7 @@ before the server's ``Run``, since all hosts are told at once: they wait for it.
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -135,10 +136,8 @@ class Dataflow:
         for value, shard in loaded.plan.sends:
             if value.node in message.arguments:
                 handle = message.arguments[value.node]
-                self._store.when_there(
-                    *(message.client, handle, shard),
-                    lambda found, key=(value, shard): self._give(execution, *key, found),
-                )
+                give = partial(self._give, execution, value, shard)
+                self._store.when_there(message.client, handle, shard, give)
         for arrive in self._early.pop(number, ()):
             arrive()
         for stale in [each for each in self._early if each < number]:

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
@@ -67,13 +68,18 @@ class Device:
             self._hand_over(computation)
 
     def drop(self, is_dropped: Callable[[Computation], bool]) -> None:
-        """Take computations out of the queue that have not begun."""
+        """Take computations out of the queue. Of those that run, only a timer can be stopped."""
         self._queue = deque(each for each in self._queue if not is_dropped(each))
+        running = self._running
+        if running is not None and running.function.is_timer and is_dropped(running):
+            self._running = None
+            self._free_s = time.perf_counter()
         self.advance()
 
     def _end_timer(self, computation: Computation) -> None:
-        self._end(computation, computation.function.run(computation.inputs))
-        self.advance()
+        if self._running is computation:
+            self._end(computation, computation.function.run(computation.inputs))
+            self.advance()
 
     def _end(self, computation: Computation, done: Done) -> None:
         self._running = None
@@ -90,7 +96,7 @@ class Device:
         while True:
             computation = work.get()
             done = computation.function.run(computation.inputs)
-            self._loop.post(lambda computation=computation, done=done: self._end_work(computation, done))
+            self._loop.post(partial(self._end_work, computation, done))
 
     def _end_work(self, computation: Computation, done: Done) -> None:
         self._free_s = time.perf_counter()

@@ -66,7 +66,7 @@ class Executor:
         """Send a piece to another host."""
         piece = send.piece
         header = PIECE.pack(execution, send.edge, piece.destination, piece.source)
-        self._peer(host).send(Kind.PIECE, header, memoryview(data).cast("B") if data.nbytes else b"")
+        self._peer(host).send(Kind.PIECE, header, _bytes_of(data))
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
@@ -146,14 +146,16 @@ class Executor:
     def _take_trusted(self, _: Connection, frame: Frame) -> None:
         kind = frame.kind
         if kind == Kind.PIECE:
-            self._dataflow.receive(*PIECE.unpack(frame.header), frame.payload)
+            execution, edge, destination, source = PIECE.unpack(frame.header)
+            self._dataflow.receive(execution, edge, destination, source, frame.payload)
         elif kind == Kind.GRANTS:
             for execution, node in GRANT.iter_unpack(frame.header):
                 self._dataflow.grant(execution, node)
         elif kind == Kind.FAILED_PIECE:
             failure = messages.decode(bytes(frame.payload))
             assert isinstance(failure, Failure)
-            self._dataflow.receive(*PIECE.unpack(frame.header), failure)
+            execution, edge, destination, source = PIECE.unpack(frame.header)
+            self._dataflow.receive(execution, edge, destination, source, failure)
         else:
             message = messages.decode(frame.header)
             if isinstance(message, messages.Run):
@@ -193,7 +195,7 @@ class Executor:
         if isinstance(found, Failure):
             self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFailed(message.request, found)))
             return
-        data = memoryview(np.asarray(found, order="C")).cast("B") if message.data and found.nbytes else b""
+        data = _bytes_of(np.asarray(found, order="C")) if message.data else b""
         self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFetched(message.request, message.shard)), data)
 
     def _report_usage(self, message: messages.AskUsage) -> None:
@@ -207,3 +209,8 @@ class Executor:
             "busy_s": [device.busy_s for device in self._devices],
         }
         self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
+
+
+def _bytes_of(array: Array) -> bytes | memoryview:
+    """Return the memory of an array whose elements lie in a row."""
+    return array.data.cast("B") if array.nbytes else b""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from runtime.executor.computations import Array
 from runtime.messages import Failure
@@ -65,11 +66,18 @@ class HostStore:
         """Forget arrays. Shards that are still expected, and waited for, come and then go."""
         for handle in handles:
             shards = self._shards.get((client, handle), {})
-            if any(each.waiting for each in shards.values()):
-                for each in shards.values():
-                    each.waiting.append(lambda _, handle=handle: self._shards.pop((client, handle), None))
-            else:
-                self._shards.pop((client, handle), None)
+            waited_for = {number: each for number, each in shards.items() if each.waiting}
+            if waited_for:
+                for number, each in waited_for.items():
+                    each.waiting.append(partial(self._forget, client, handle, number))
+            for number in shards.keys() - waited_for.keys():
+                self._forget(client, handle, number)
+
+    def _forget(self, client: int, handle: int, shard: int, _: Found | None = None) -> None:
+        shards = self._shards.get((client, handle), {})
+        shards.pop(shard, None)
+        if not shards:
+            self._shards.pop((client, handle), None)
 
     def drop_client(self, client: int, failure: Failure) -> None:
         """Forget all arrays of a client; those who wait for one get ``failure``."""

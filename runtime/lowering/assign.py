@@ -49,11 +49,11 @@ def placements_of(program: Program, slices: Mapping[int, Placement]) -> tuple[Pl
     for _, call in program.nodes():
         placement = slices.get(call.slice)
         if placement is None:
-            raise ValueError(f"{program.name}: {call.name}: there is no slice {call.slice}")
-        for each in (*call.inputs, *call.outputs):
-            if each.sharding.shards != len(placement.hosts):
+            raise ValueError(f"{program.name}: {call.name}: slice {call.slice} has no devices")
+        for sharding in call.shardings():
+            if sharding.shards != len(placement.hosts):
                 raise ValueError(
-                    f"{program.name}: {call.name} has {each.sharding.shards} shards, and slice {call.slice} has "
+                    f"{program.name}: {call.name} has {sharding.shards} shards, and slice {call.slice} has "
                     f"{len(placement.hosts)} devices"
                 )
         found.append(placement)

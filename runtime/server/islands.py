@@ -1,73 +1,72 @@
-"""Islands of hosts, and the slices that clients have of them."""
+"""The islands of a server: the resource manager's slices, as lowering and the schedulers see them."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from runtime.lowering.assign import Placement
+from runtime.resources.islands import NewDevice
+from runtime.resources.manager import Manager, VirtualDeviceSet
+from runtime.resources.slices import VirtualSlice
 from runtime.server.settings import IslandSettings
+
+_DEVICE_KIND = "core"
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Where a slice lies, and its devices by their numbers in the island."""
+    """Where a slice lies since an epoch, and its devices by number."""
 
+    number: int
+    client: str
     placement: Placement
     gang: frozenset[int]
 
 
-@dataclass(eq=False)
-class _Device:
-    host: int
-    number: int
-    in_island: int
-    slices: int = 0
-
-
 class Islands:
-    """The devices of all islands. A slice gets those that the fewest slices have: the paper's static balance (4.1)."""
+    """Hosts by number, and the resource manager that knows them by name."""
 
     def __init__(self, settings: Sequence[IslandSettings]) -> None:
-        self.epoch = 0
-        self.hosts: Mapping[int, tuple[str, int]] = dict(
-            enumerate((each.name, each.devices_per_host) for each in settings for _ in range(each.hosts))
-        )
-        self._devices: dict[str, list[_Device]] = {each.name: [] for each in settings}
-        self._numbers = count()
-        self._slices: dict[str, list[list[_Device]]] = {}
-        for host, (island, devices) in self.hosts.items():
-            of_island = self._devices[island]
-            first = len(of_island)
-            of_island.extend(_Device(host, number, first + number) for number in range(devices))
+        self.hosts: Mapping[int, IslandSettings] = dict(enumerate(each for each in settings for _ in range(each.hosts)))
+        self._manager = Manager()
+        self._sets: dict[tuple[str, int], VirtualDeviceSet] = {}
+        self._places: dict[int, tuple[int, int]] = {}
+        for each in settings:
+            mesh = tuple(each.mesh) if each.mesh else None
+            if mesh is not None and math.prod(mesh) < each.hosts * each.devices_per_host:
+                raise ValueError(f"island {each.name}: its mesh has fewer places than it has devices")
+            self._manager.add_island(each.name, mesh)
+        for number, island in self.hosts.items():
+            devices = [NewDevice(_DEVICE_KIND, island.device_memory_bytes)] * island.devices_per_host
+            for index, device in enumerate(self._manager.add_host(str(number), island.name, devices).joined):
+                self._places[device.number] = (number, index)
+
+    @property
+    def epoch(self) -> int:
+        """The resource manager's epoch: what was lowered in an earlier one may be elsewhere now."""
+        return self._manager.epoch
 
     def add_slice(
-        self, client: str, devices: int | None, shape: Sequence[int] | None, island: str | None
-    ) -> tuple[int, Slice]:
-        """Return the number of a new slice, and where it lies. Raises ValueError, which names what does not fit."""
-        size = math.prod(shape) if shape is not None else devices
-        if size is None or size < 1:
-            raise ValueError(f"devices: expected at least one, got {size}")
-        if island is not None and island not in self._devices:
-            raise ValueError(f"island: expected one of {', '.join(self._devices)}, got {island!r}")
-        fitting = {
-            name: sorted(of_island, key=lambda device: device.slices)[:size]
-            for name, of_island in self._devices.items()
-            if island in (None, name) and size <= len(of_island)
-        }
-        if not fitting:
-            most = max(len(each) for name, each in self._devices.items() if island in (None, name))
-            raise ValueError(f"devices: {size} asked for, and {island or 'the largest island'} has {most}")
-        name, chosen = min(fitting.items(), key=lambda item: sum(device.slices for device in item[1]))
-        chosen.sort(key=lambda device: device.in_island)
-        for device in chosen:
-            device.slices += 1
-        self._slices.setdefault(client, []).append(chosen)
-        placement = Placement(name, tuple(device.host for device in chosen), tuple(device.number for device in chosen))
-        return next(self._numbers), Slice(placement, frozenset(device.in_island for device in chosen))
+        self, client: str, device_set: int, devices: int | None, shape: tuple[int, ...] | None, island: str | None
+    ) -> Slice:
+        """Return a new slice. Raises ValueError, which names what does not fit."""
+        found = self._sets.get((client, device_set))
+        if found is None:
+            found = self._sets[client, device_set] = self._manager.make_virtual_device_set(client)
+        return self._slice(found.add_slice(devices, shape=shape, island=island))
+
+    def remove_host(self, host: int) -> tuple[Sequence[Slice], Sequence[VirtualSlice]]:
+        """Remove a host; return the slices that have other devices now, and those that have none any more."""
+        change = self._manager.remove_host(str(host))
+        return tuple(map(self._slice, change.remapped)), change.unmapped
 
     def drop_client(self, client: str) -> None:
         """Take back the slices of a client."""
-        for chosen in self._slices.pop(client, ()):
-            for device in chosen:
-                device.slices -= 1
+        self._manager.remove_client(client)
+        self._sets = {key: found for key, found in self._sets.items() if key[0] != client}
+
+    def _slice(self, mapped: VirtualSlice) -> Slice:
+        places = [self._places[device] for device in mapped.devices]
+        assert mapped.island is not None
+        placement = Placement(mapped.island, tuple(host for host, _ in places), tuple(index for _, index in places))
+        return Slice(mapped.number, mapped.client, placement, frozenset(mapped.devices))

@@ -13,13 +13,15 @@ from runtime.frames import COMPLETION, MOST_BYTES, Frame, Kind
 from runtime.messages import Failure
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.fifo import Fifo
+from runtime.scheduling.policy import Policy
+from runtime.scheduling.shares import ProportionalShare
 from runtime.server.accounts import Account, NumberedFunction, RegisteredProgram
 from runtime.server.channel import Channel
 from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
-from runtime.server.islands import Islands
-from runtime.server.settings import ServerSettings
+from runtime.server.islands import Islands, Slice
+from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.substrates.interface import HostSettings, Substrate
 
 _FIRST_GUESS_S = 1e-4
@@ -33,7 +35,8 @@ class Server:
         self._settings = settings
         self._substrate = substrate
         self._islands = Islands(settings.islands)
-        self._schedulers = ClusterScheduler(Fifo, settings.look_ahead_s)
+        self._shares: list[ProportionalShare] = []
+        self._schedulers = ClusterScheduler(self._new_policy, settings.look_ahead_s)
         for island in settings.islands:
             self._schedulers.add_island(island.name)
         self._hosts: dict[int, Host] = {}
@@ -60,10 +63,12 @@ class Server:
         listener = listening(self._settings.address)
         server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
         try:
-            for number, (_, devices) in self._islands.hosts.items():
+            for number, island in self._islands.hosts.items():
                 address = f"unix:{self._settings.folder}/host-{number}"
                 self._substrate.spawn(
-                    HostSettings(number, devices, address, self._settings.address, self._settings.secret)
+                    HostSettings(
+                        number, island.devices_per_host, address, self._settings.address, self._settings.secret
+                    )
                 )
             await self._all_hosts_are_there.wait()
             on_ready()
@@ -76,6 +81,13 @@ class Server:
         """End the server, and with it the executors."""
         self._ended.set()
 
+    def _new_policy(self) -> Policy:
+        """Return the policy of one more island."""
+        if self._settings.policy == "fifo":
+            return Fifo()
+        self._shares.append(ProportionalShare())
+        return self._shares[-1]
+
     # Greetings
 
     def _greet(self, channel: Channel, frame: Frame) -> None:
@@ -87,17 +99,17 @@ class Server:
             channel.refuse(f"version: expected {messages.VERSION}, got {hello.version}")
         elif hello.role == "executor" and _is_same(hello.token, self._settings.secret):
             self._take_host(channel, hello)
-        elif hello.role == "client" and (name := self._name_of(hello.token)) is not None:
-            self._take_client(channel, name)
+        elif hello.role == "client" and (client := self._client_of(hello.token)) is not None:
+            self._take_client(channel, client)
         else:
             channel.refuse("token: unknown")
 
-    def _name_of(self, token: str) -> str | None:
-        return next((name for known, name in self._settings.tokens.items() if _is_same(token, known)), None)
+    def _client_of(self, token: str) -> ClientSettings | None:
+        return next((each for each in self._settings.clients if _is_same(token, each.token)), None)
 
     def _take_host(self, channel: Channel, hello: messages.Hello) -> None:
         number = int(hello.name)
-        island, _ = self._islands.hosts[number]
+        island = self._islands.hosts[number].name
         host = Host(number, island, channel, hello.address)
         channel.reader.most_bytes = MOST_BYTES
         channel.on_frame = self._take_from_host
@@ -109,8 +121,10 @@ class Server:
         if len(self._hosts) == len(self._islands.hosts):
             self._all_hosts_are_there.set()
 
-    def _take_client(self, channel: Channel, name: str) -> None:
-        account = Account(next(self._account_numbers), name, channel)
+    def _take_client(self, channel: Channel, client: ClientSettings) -> None:
+        account = Account(next(self._account_numbers), client.name, channel)
+        for shares in self._shares:
+            shares.set_weight(account.label, client.weight)
         self._accounts[account.number] = account
         channel.reader.most_bytes = MOST_BYTES
         channel.on_frame = lambda _, frame: self._take_from_client(account, frame)
@@ -151,14 +165,18 @@ class Server:
 
     def _add_slice(self, account: Account, message: messages.AddSlice) -> None:
         try:
-            number, added = self._islands.add_slice(account.label, message.devices, message.shape, message.island)
+            asked = (message.device_set, message.devices, message.shape, message.island)
+            added = self._islands.add_slice(account.label, *asked)
         except ValueError as error:
             account.channel.send(messages.Refused(message.request, str(error)))
             return
-        account.slices[number] = added.placement
-        account.gangs[number] = added.gang
+        self._place(account, added)
         size = len(added.placement.hosts)
-        account.channel.send(messages.SliceAdded(message.request, number, added.placement.island, size))
+        account.channel.send(messages.SliceAdded(message.request, added.number, added.placement.island, size))
+
+    def _place(self, account: Account, added: Slice) -> None:
+        account.slices[added.number] = added.placement
+        account.gangs[added.number] = added.gang
 
     def _register_function(self, account: Account, message: messages.RegisterFunction) -> None:
         seconds = _FIRST_GUESS_S if message.duration_s is None else message.duration_s
@@ -243,6 +261,12 @@ class Server:
                 if held.failure is None and host.number in held.layout.placement.shards_by_host:
                     held.failure = failure
         self._fetches.fail_on(host.number, failure)
+        remapped, unmapped = self._islands.remove_host(host.number)
+        by_label = {account.label: account for account in self._accounts.values()}
+        for moved in remapped:
+            self._place(by_label[moved.client], moved)
+        for lost in unmapped:
+            by_label[lost.client].slices.pop(lost.number, None)
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]

@@ -1,29 +1,54 @@
 """What a server is started with."""
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
+
+POLICIES = ("fifo", "shares")
+"""How schedulers order computations: as they come, or so that clients get device time by weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class IslandSettings:
-    """An island: so many hosts, each with so many devices."""
+    """An island: hosts, each with so many devices. ``mesh`` is the shape of their interconnect, if it has one."""
 
     name: str
     hosts: int
     devices_per_host: int
+    mesh: tuple[int, ...] | None = None
+    device_memory_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Who may connect: a name, the token that shows it, and the weight of its share. Several may use one token."""
+
+    name: str
+    token: str
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < math.inf:
+            raise ValueError(f"client {self.name}: weight: expected a number above 0, got {self.weight}")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """What a server is started with.
 
-    ``tokens`` are the names of clients by the token that each shows; ``secret`` is what executors show. ``folder`` is
-    where the sockets of executors lie.
+    ``secret`` is what executors show, ``folder`` where their sockets lie. ``look_ahead_s`` is how much work schedulers
+    grant ahead of its completion, in seconds on each device.
     """
 
     address: str
     folder: str
     islands: tuple[IslandSettings, ...]
-    tokens: Mapping[str, str]
+    clients: tuple[ClientSettings, ...]
     secret: str
+    policy: str
     look_ahead_s: float
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, got {self.policy!r}")
+        if not self.look_ahead_s > 0:
+            raise ValueError(f"look_ahead_s: expected a time above 0, got {self.look_ahead_s}")

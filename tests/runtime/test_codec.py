@@ -1,0 +1,37 @@
+import pytest
+
+from runtime import messages
+from runtime.codec import MalformedError
+from runtime.lowering.assign import AT_CLIENT
+from runtime.lowering.subprograms import lower
+from tests.runtime.programs import chain
+from tests.runtime.test_lowering import SLICES
+
+
+def test_programs_and_subprograms_survive_the_wire() -> None:
+    program = messages.RegisterProgram(3, chain(4, 2, 4), (0,))
+    assert messages.decode(messages.encode(program)) == program
+    lowered = lower(chain(4, 2, 4), SLICES, [AT_CLIENT])
+    part = messages.LoadSubprogram(1, lowered.subprograms[0], (7,))
+    assert messages.decode(messages.encode(part)) == part
+    run = messages.Run(1, 2, 3, {0: 4}, ((1, 0, 5),), (1, 2), ((0, 1, 8),))
+    assert messages.decode(messages.encode(run)) == run
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (b"", "expected a message"),
+        (b"[1]", "expected a message"),
+        (b'["Nothing",[]]', "there is no message 'Nothing'"),
+        (b'["Release",[[1],2]]', "Release: expected 1 fields"),
+        (b'["Release",[["one"]]]', "expected int, got str"),
+        (b'["Release",[[true]]]', "expected int, got bool"),
+        (b'["Execute",[1,2,3]]', "expected a list, got int"),
+        (b'["RegisterProgram",[0,["p",[[[4],"object"]],[],[]],[]]]', "dtype: expected one of"),
+        (b"[" * 100_000, "expected a message"),
+    ],
+)
+def test_what_is_no_message_is_refused_by_name(header: bytes, says: str) -> None:
+    with pytest.raises(MalformedError, match=says.replace("[", r"\[")):
+        messages.decode(header)
