@@ -83,7 +83,7 @@ def _is_ready(step: Step, last: int, done: set[Step]) -> bool:
 class Stage:
     """A stage of a model, on its slice.
 
-    ``forward`` takes the stage's parameters and its input, and returns its output. ``backward`` takes parameters, input,
+    ``forward`` takes parameters and input of the stage, and returns its output. ``backward`` takes parameters, input,
     the gradient of the output (in the last stage the targets), and the gradients summed so far. It returns the gradient
     of the input and the new sums; in the last stage the sum of losses stands before them. ``update`` takes parameters
     and gradients and returns parameters.

@@ -51,6 +51,7 @@ def loaded(description: Mapping[str, Any]) -> Callable[..., Any]:
     for name, used in description["names"].items():
         names[name] = _loaded_name(used)
     tree = ast.parse(description["text"])
+    _drop_annotations(tree)
     ast.increment_lineno(tree, description["line"] - 1)
     exec(compile(tree, description["file"], "exec"), names)  # nosec B102 - authenticated clients' functions
     made = names[description["name"]]
@@ -90,6 +91,7 @@ def _source_description(call: FunctionType, outer: frozenset[FunctionType]) -> d
         name, text = "function", f"function = ({ast.get_source_segment(file_text, node)})"
     else:
         name, text = call.__name__, _lines(file_text, node)
+    _drop_annotations(node)
     inner = (
         [*ast.walk(node.args), *ast.walk(node.body)]
         if isinstance(node, ast.Lambda)
@@ -138,6 +140,15 @@ def _syntax(call: FunctionType) -> tuple[str, ast.Lambda | ast.FunctionDef]:
     if found:
         return text, found[-1]  # of lambdas that hold each other, the innermost
     raise TypeError(f"{call.__qualname__}: its source cannot be found at {call.__code__.co_filename}:{line}")
+
+
+def _drop_annotations(tree: ast.AST) -> None:
+    """Drop the annotations of functions, which name what the functions do not use."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
 
 
 def _holds(body: ast.expr, call: FunctionType) -> bool:
