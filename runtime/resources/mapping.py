@@ -43,7 +43,7 @@ class Mapping:
         return Change(self.epoch, unmapped=tuple(map(self._unset, mapped)))
 
     def remap(self, slices: Sequence[VirtualSlice]) -> Change:
-        """Map slices that lack devices anew as far as they fit; without a shape they keep the devices that they have."""
+        """Map slices that lack devices anew as far as they fit; without a shape they keep the devices they have."""
         epoch = self.epoch + 1
         remapped: list[VirtualSlice] = []
         unmapped: list[VirtualSlice] = []
