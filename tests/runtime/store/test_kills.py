@@ -177,7 +177,7 @@ def test_ten_thousand_kills_leave_budgets_exact(part: int) -> None:
     actions = [cluster.compute] * 5 + [cluster.end_one] * 4 + [cluster.hand_over, cluster.release, cluster.release]
     num_spilled = num_stalled = 0
     for _ in range(NUM_KILLS // NUM_PARTS):
-        for _ in range(cluster.chance.randint(1, 12)):
+        for _ in range(cluster.chance.randint(1, 30)):
             cluster.chance.choice(actions)()
             num_stalled += cluster.store.num_stalled > 0
         cluster.check()
