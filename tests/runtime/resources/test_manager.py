@@ -138,9 +138,7 @@ def test_a_shape_that_no_mesh_has_is_refused_by_name() -> None:
     manager = mesh_of(4, 2)
     manager.add_island("flat")
     manager.add_host("flat0", "flat", timers(64))
-    with pytest.raises(
-        DoesNotFitError, match=r"shape 3x3: .*'mesh' of its mesh 4x2 8 of 8.*'flat' has no mesh"
-    ):
+    with pytest.raises(DoesNotFitError, match=r"shape 3x3: .*'mesh' of its mesh 4x2 8 of 8.*'flat' has no mesh"):
         manager.make_virtual_device_set("c").add_slice(shape=(3, 3))
 
 
