@@ -50,10 +50,11 @@ class Mapping:
         for found in slices:
             island, devices = self._repaired(found)
             self._unuse(self.slices[found.number])
-            if devices:
-                remapped.append(self._set(replace(found, island=island, devices=devices, epoch=epoch)))
-            elif found.is_mapped:
-                unmapped.append(self._set(replace(found, island=None, devices=(), epoch=epoch)))
+            if devices == found.devices:
+                self._set(found)
+            else:
+                changed = self._set(replace(found, island=island, devices=devices, epoch=epoch))
+                (remapped if devices else unmapped).append(changed)
         self.epoch += bool(remapped or unmapped)
         return Change(self.epoch, tuple(remapped), tuple(unmapped))
 

@@ -231,6 +231,21 @@ def test_what_changes_no_mapping_begins_no_epoch() -> None:
     assert manager.epoch == 0
 
 
+def test_a_slice_that_still_fits_nowhere_has_not_changed() -> None:
+    manager = manager_of(("a", 1, 3), ("b", 1, 1))
+    found = manager.make_virtual_device_set("c").add_slice(3)
+    manager.make_virtual_device_set("d").add_slice(1, island="b")
+    manager.remove_devices([0])
+    unmapped = manager.slice(found.number)
+    manager.remove_devices([3])
+    assert manager.epoch == 2
+    change = manager.add_host("b1", "b", timers(1))
+    assert [moved.client for moved in change.remapped] == ["d"]
+    assert manager.epoch == 3
+    assert manager.slice(found.number) == unmapped
+    assert unmapped.epoch == 1
+
+
 def test_a_client_is_suspended_and_resumed_without_its_help() -> None:
     manager = manager_of(("a", 1, 4))
     device_set = manager.make_virtual_device_set("c")
