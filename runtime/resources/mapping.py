@@ -43,17 +43,18 @@ class Mapping:
         return Change(self.epoch, unmapped=tuple(map(self._unset, mapped)))
 
     def remap(self, slices: Sequence[VirtualSlice]) -> Change:
-        """Map slices that lack devices anew as far as they fit; without a shape they keep the devices that they have."""
+        """Map slices that lack devices anew as far as they fit; without a shape they keep the devices they have."""
         epoch = self.epoch + 1
         remapped: list[VirtualSlice] = []
         unmapped: list[VirtualSlice] = []
         for found in slices:
             island, devices = self._repaired(found)
             self._unuse(self.slices[found.number])
-            if devices:
-                remapped.append(self._set(replace(found, island=island, devices=devices, epoch=epoch)))
-            elif found.is_mapped:
-                unmapped.append(self._set(replace(found, island=None, devices=(), epoch=epoch)))
+            if devices == found.devices:
+                self._set(found)
+            else:
+                changed = self._set(replace(found, island=island, devices=devices, epoch=epoch))
+                (remapped if devices else unmapped).append(changed)
         self.epoch += bool(remapped or unmapped)
         return Change(self.epoch, tuple(remapped), tuple(unmapped))
 

@@ -1,6 +1,5 @@
 """Gangs that wait for the same devices, ranked."""
 
-from collections.abc import Iterator
 from enum import Enum, auto
 from heapq import heappop, heappush, heapreplace
 
@@ -57,16 +56,16 @@ class GangQueue:
     Attributes:
         devices: The devices.
         neighbours: The other queues that have a device in common with this one.
-        is_marked: Whether the scheduler is about to look at the queue.
+        marked: The rank at which the scheduler is going to look at the queue; None where nothing has changed.
         num_gangs: The gangs that have not completed: held back, waiting or granted.
     """
 
-    __slots__ = ("_entries", "_lanes", "_policy", "devices", "is_marked", "neighbours", "num_gangs")
+    __slots__ = ("_entries", "_lanes", "_policy", "devices", "marked", "neighbours", "num_gangs")
 
     def __init__(self, devices: DeviceSet, policy: Policy) -> None:
         self.devices = devices
         self.neighbours: list[GangQueue] = []
-        self.is_marked = False
+        self.marked: Rank | None = None
         self.num_gangs = 0
         self._policy = policy
         self._lanes: dict[str, _Lane] = {}
@@ -104,17 +103,10 @@ class GangQueue:
             heapreplace(entries, lane.entry)
         return None
 
-    def pop(self) -> Gang:
-        """Take the gang that ``first`` returned."""
+    def pop(self) -> None:
+        """Take the gang that ``first`` returned away."""
         _, lane = heappop(self._entries)
-        gang = lane.gangs[0][2]
         self._advance(lane)
-        return gang
-
-    def __iter__(self) -> Iterator[Gang]:
-        """Iterate over the gangs that wait, in no order."""
-        for lane in self._lanes.values():
-            yield from (gang for _, _, gang in lane.gangs if gang.state is GangState.WAITING)
 
     def _advance(self, lane: _Lane) -> None:
         """Drop the first gang of a lane, whose entry is off the heap."""

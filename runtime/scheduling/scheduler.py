@@ -1,14 +1,14 @@
 """The scheduler of an island: it grants gangs in one order that all devices follow (Pathways, section 4.4)."""
 
-from collections import deque
 from collections.abc import Collection
+from heapq import heappop, heappush
 
 from runtime.scheduling.devices import Backlog, device_set
 from runtime.scheduling.errors import SchedulingError, UnknownGangError
 from runtime.scheduling.gangs import GangRequest, Grant
 from runtime.scheduling.policy import Policy
 from runtime.scheduling.precedence import Precedence
-from runtime.scheduling.queues import Gang, GangQueue, GangState
+from runtime.scheduling.queues import Gang, GangQueue, GangState, Rank
 
 DEFAULT_LOOK_AHEAD_S = 0.01
 _KEPT_QUEUES = 64
@@ -46,7 +46,7 @@ class IslandScheduler:
         self._leaving: set[str] = set()
         self._queues: dict[int, GangQueue] = {}
         self._most_queues = _KEPT_QUEUES
-        self._marked: deque[GangQueue] = deque()
+        self._marked: list[tuple[Rank, GangQueue]] = []
         self._num_grants = 0
 
     def submit(self, request: GangRequest) -> None:
@@ -76,10 +76,10 @@ class IslandScheduler:
         """Return what may be enqueued now, in order."""
         granted: list[Grant] = []
         while self._marked:
-            queue = self._marked.popleft()
-            queue.is_marked = False
-            while self._grant_first(queue, now_s, granted):
-                pass
+            rank, queue = heappop(self._marked)
+            if rank is queue.marked:
+                queue.marked = None
+                self._grant_from(queue, now_s, granted)
         return granted
 
     def completed(self, number: int, now_s: float) -> None:
@@ -139,29 +139,32 @@ class IslandScheduler:
         self._forget(gang)
         self._mark_around(gang.queue)
 
-    def _grant_first(self, queue: GangQueue, now_s: float, granted: list[Grant]) -> bool:
-        """Grant the first gang of a queue, and return True, if its turn has come."""
-        first = queue.first()
-        if first is None or not self._backlog.has_room(queue.devices):
-            return False
-        rank = first[0]
-        for neighbour in queue.neighbours:
-            other = neighbour.first()
-            if other is not None and other[0] < rank:
+    def _grant_from(self, queue: GangQueue, now_s: float, granted: list[Grant]) -> None:
+        """Grant gangs of a queue while it is their turn: no better one waits in a neighbour, or may go elsewhere."""
+        while (first := queue.first()) is not None and self._backlog.has_room(queue.devices):
+            rank, gang = first
+            if self._marked and self._marked[0][0] < rank:
+                self._mark(queue)
+                return
+            for neighbour in queue.neighbours:
+                other = neighbour.first()
+                if other is not None and other[0] < rank:
+                    self._mark(neighbour)
+                    return
+            queue.pop()
+            self._grant(gang, now_s, granted)
+            for neighbour in queue.neighbours:
                 self._mark(neighbour)
-                return False
-        gang = queue.pop()
+
+    def _grant(self, gang: Gang, now_s: float, granted: list[Grant]) -> None:
+        request, devices = gang.request, gang.queue.devices
         gang.state = GangState.GRANTED
         gang.granted_s = now_s
-        number = gang.request.number
-        granted.append(Grant(self._num_grants, number))
+        granted.append(Grant(self._num_grants, request.number))
         self._num_grants += 1
-        self._backlog.grant(queue.devices, gang.cost_ns)
-        self._policy.granted(gang.request.client, queue.devices.count * gang.request.cost_s)
-        self._precedence.grant(number)
-        for neighbour in queue.neighbours:
-            self._mark(neighbour)
-        return True
+        self._backlog.grant(devices, gang.cost_ns)
+        self._policy.granted(request.client, devices.count * request.cost_s)
+        self._precedence.grant(request.number)
 
     def _is_ungranted(self, number: int) -> bool:
         gang = self._gangs.get(number)
@@ -181,9 +184,10 @@ class IslandScheduler:
                 self._policy.forgot(request.client)
 
     def _mark(self, queue: GangQueue) -> None:
-        if not queue.is_marked:
-            queue.is_marked = True
-            self._marked.append(queue)
+        first = queue.first()
+        if first is not None and (queue.marked is None or first[0] < queue.marked):
+            queue.marked = first[0]
+            heappush(self._marked, (queue.marked, queue))
 
     def _mark_around(self, queue: GangQueue) -> None:
         self._mark(queue)
