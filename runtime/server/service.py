@@ -44,6 +44,7 @@ class Server:
         self._account_numbers = count()
         self._executions = Executions(self._schedulers, self._hosts)
         self._fetches = Fetches(self._hosts)
+        self._usage_numbers = count()
         self._usages: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
         self._all_hosts_are_there = asyncio.Event()
         self._ended = asyncio.Event()
@@ -157,7 +158,7 @@ class Server:
             case messages.ShardFailed() as message:
                 self._fetches.failed(message.request, message.failure)
             case messages.Usage() as message:
-                waiting = self._usages.pop(message.request, None)
+                waiting = self._usages.get(message.request)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message.usage)
 
@@ -223,10 +224,10 @@ class Server:
         task.add_done_callback(self._tasks.discard)
 
     async def _send_status(self, account: Account, request: int) -> None:
-        usages = await asyncio.gather(*(self._usage(host) for host in self._hosts.values()))
+        asked = tuple(self._hosts.values())  # some may be gone before they answer
+        usages = await asyncio.gather(*map(self._usage, asked))
         hosts = [
-            {"host": host.number, "island": host.island, **usage}
-            for host, usage in zip(self._hosts.values(), usages, strict=True)
+            {"host": host.number, "island": host.island, **usage} for host, usage in zip(asked, usages, strict=True)
         ]
         clients = [
             {
@@ -242,13 +243,15 @@ class Server:
         account.channel.send(messages.Status(request, status))
 
     async def _usage(self, host: Host) -> Mapping[str, Any]:
-        request = id(host)
+        request = next(self._usage_numbers)
         waiting = self._usages[request] = asyncio.get_running_loop().create_future()
         host.channel.send(messages.AskUsage(request))
         try:
             return await asyncio.wait_for(waiting, _USAGE_S)
         except TimeoutError:
             return {"answers": False}
+        finally:
+            self._usages.pop(request, None)
 
     # Losses
 

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,3 +221,28 @@ def test_what_a_client_leaves_behind_is_forgotten(runtime: rt.LocalRuntime) -> N
         time.sleep(0.1)
     (two,) = slices(runtime, 2)
     assert values(rt.pmap(add_one, devices=two)(np.zeros(2))) == [[1, 1]]
+
+
+def test_a_killed_server_ends_executors_and_fails_what_waits() -> None:
+    with rt.local(islands=1, hosts=1, devices=1) as runtime:
+        (one,) = slices(runtime, 1)
+        waiting = rt.pmap(rt.timer(60), devices=one)(np.ones(1))
+        status = runtime.status()
+        executor = status["hosts"][0]["pid"]
+        os.kill(status["pid"], signal.SIGKILL)
+        with pytest.raises(rt.DisconnectedError, match="the server is gone"):
+            waiting.numpy(PATIENCE_S)
+        with pytest.raises(rt.DisconnectedError, match="the server is gone"):
+            rt.pmap(add_one, devices=one)(np.ones(1))
+        until_s = time.monotonic() + PATIENCE_S
+        while is_running(executor) and time.monotonic() < until_s:
+            time.sleep(0.01)
+        assert not is_running(executor)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
