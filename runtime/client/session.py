@@ -25,6 +25,8 @@ from runtime.program import Program, Value
 from runtime.tracing import TracedProgram
 
 _PATIENCE_S = 60.0
+_MOST_UNNEEDED = 16
+"""So many arrays are released by one message, or what there is when nothing else happens."""
 
 
 class Runtime:
@@ -81,7 +83,8 @@ class Runtime:
         """
         given = [self._argument(array, spec) for array, spec in zip(arguments, traced.program.arguments, strict=True)]
         with self._lock:
-            self._release_unneeded()
+            if len(self._unneeded) >= _MOST_UNNEEDED:
+                self._release_unneeded()
             number, made = self._registered(traced)
             handles = {value: next(self._handles) for value in made}
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)

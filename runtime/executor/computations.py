@@ -50,6 +50,17 @@ class Computation:
     is_enqueued: bool = False
 
 
+class Stated(NamedTuple):
+    """What a shard of an output must be."""
+
+    spec: ArraySpec
+    dtype: np.dtype[Any]
+
+    def is_met_by(self, array: Array) -> bool:
+        """Return whether an array is so."""
+        return array.shape == self.spec.shape and array.dtype == self.dtype
+
+
 class LoadedFunction:
     """A function of a client, made ready to run; if that failed, every run fails with the reason."""
 
@@ -67,12 +78,12 @@ class LoadedFunction:
             except Exception as error:  # whatever the client's source raises is the client's
                 self._failure = Failure("ComputationError", f"{self.name}: cannot be loaded: {_text(error)}")
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[ArraySpec], location: str) -> Done:
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Stated], location: str) -> Done:
         """Run the function on a shard; whatever it raises becomes a failure."""
         if self._failure is not None:
             return Done(None, self._failure, 0.0)
         if self.is_timer:
-            return Done([_zeros(spec) for spec in outputs], None, self.seconds)
+            return Done([_zeros(each.spec) for each in outputs], None, self.seconds)
         assert self._call is not None
         started_s = time.perf_counter()
         try:
@@ -98,7 +109,8 @@ class LoadedCall:
 
     def __init__(self, call: Call, function: LoadedFunction) -> None:
         self._function = function
-        self._outputs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
+        specs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
+        self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
 
     @property
@@ -130,14 +142,13 @@ def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:
     return numpy_call
 
 
-def _mismatch(made: Sequence[Array], outputs: Sequence[ArraySpec]) -> str | None:
+def _mismatch(made: Sequence[Array], outputs: Sequence[Stated]) -> str | None:
     """Say how what was returned differs from what was stated."""
-    if len(made) == len(outputs) and all(
-        array.shape == spec.shape and array.dtype.name == spec.dtype for array, spec in zip(made, outputs, strict=True)
-    ):
+    if len(made) == len(outputs) and all(map(Stated.is_met_by, outputs, made)):
         return None
+    stated = ", ".join(str(each.spec) for each in outputs)
     got = ", ".join(f"{array.dtype.name}[{','.join(map(str, array.shape))}]" for array in made)
-    return f"stated that it returns ({', '.join(map(str, outputs))}), and returned ({got})"
+    return f"stated that it returns ({stated}), and returned ({got})"
 
 
 _zeros_by_spec: dict[ArraySpec, Array] = {}

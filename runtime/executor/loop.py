@@ -5,6 +5,7 @@ some ten microseconds that is what counts.
 """
 
 import heapq
+import os
 import selectors
 import socket
 import time
@@ -12,6 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
+
+
+_AWAKE_S = 300e-6
 
 
 class Loop:
@@ -28,6 +32,7 @@ class Loop:
             each.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ, (self._drain, None))
         self._running = True
+        self._awake_until_s = 0.0
 
     def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
         """Call ``readable``, and where given ``writable``, whenever a socket is so; replaces an earlier watch."""
@@ -62,8 +67,7 @@ class Loop:
     def run(self) -> None:
         """Run until ``stop``."""
         while self._running:
-            timeout_s = self._timeout_s()
-            for key, events in self._selector.select(timeout_s):
+            for key, events in self._ready():
                 readable, writable = key.data
                 if events & selectors.EVENT_READ:
                     readable()
@@ -73,6 +77,21 @@ class Loop:
                 heapq.heappop(self._timers)[2]()
             while self._posted:
                 self._posted.popleft()()
+
+    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for sockets or a timer. Look again for a while before sleeping: waking up takes longer than most hops."""
+        timeout_s = self._timeout_s()
+        now_s = time.perf_counter()
+        while True:
+            ready = self._selector.select(0.0)
+            if ready or timeout_s == 0.0:
+                self._awake_until_s = now_s + _AWAKE_S
+                return ready
+            if now_s >= self._awake_until_s:
+                return self._selector.select(self._timeout_s())
+            os.sched_yield()
+            now_s = time.perf_counter()
+            timeout_s = self._timeout_s()
 
     def _timeout_s(self) -> float | None:
         if self._posted:

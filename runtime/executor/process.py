@@ -6,6 +6,7 @@ Its settings come as one line of JSON on stdin, so that the secret of the cluste
 import hmac
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,10 @@ from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
 from runtime.substrates.interface import HostSettings
+
+
+_REPORT_S = 1e-3
+"""How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
 
 
 class Executor:
@@ -82,9 +87,9 @@ class Executor:
         self._devices[device].advance()
 
     def completed(self, execution: int, node: int, duration_s: float) -> None:
-        """Report that all local shards of a node have ended; reports of one turn of the loop go together."""
+        """Report that all local shards of a node have ended; reports of a millisecond go together."""
         if not self._completions:
-            self._loop.soon(self._send_completions)
+            self._loop.at(time.perf_counter() + _REPORT_S, self._send_completions)
         self._completions.append(COMPLETION.pack(execution, node, duration_s))
 
     def _send_completions(self) -> None:
