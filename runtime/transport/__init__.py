@@ -4,6 +4,7 @@
 - ``rendezvous``: which tuple goes where, whichever side speaks first; pure.
 - ``handshake``: both ends of a connection prove that they know the token, before anything else is read.
 - ``shared_memory``: segments of memory that processes of one host map.
+- ``arena``: where buffers lie in a segment.
 - ``tcp``: sockets, non-blocking for messages and blocking for bulk.
 - ``endpoint``: what a process has: peers, and the thread in which it hears from them.
 """

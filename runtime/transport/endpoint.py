@@ -9,7 +9,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Self
+from typing import ParamSpec, Self
 
 from runtime.transport import handshake, tcp
 from runtime.transport.errors import HandshakeError, PeerLostError
@@ -17,6 +17,7 @@ from runtime.transport.handshake import Introduction, Purpose, Tokens
 from runtime.transport.peer import Peer, Receiver
 
 _LOG = logging.getLogger(__name__)
+Arguments = ParamSpec("Arguments")
 _LINK_BYTES = 16
 _MOST_HANDSHAKES = 32
 """As many strangers may stand at the door; more are turned away."""
@@ -70,7 +71,7 @@ class Endpoint:
         for descriptor, events in self._watched.poll(timeout_s):
             source = self._sources.get(descriptor)
             if source is not None:
-                source(events)
+                self._call(source, events)
 
     def listen(self, address: str) -> str:
         """Let processes connect at HOST:PORT (port 0: any free one), unix:/PATH or unix:@NAME; return the address.
@@ -101,13 +102,15 @@ class Endpoint:
         return peer
 
     def close(self) -> None:
-        """End all connections, and the thread."""
+        """End all connections, and the thread, in which it may not be called. Does nothing if it is closed."""
         if self._thread is not None:
             self._post(self._stop)
             self._thread.join()
         else:
             self._stop()
         with self._posting:
+            if self._is_closed:
+                return
             self._is_closed = True
         self._run_posted(0)
         self._watched.close()
@@ -119,7 +122,8 @@ class Endpoint:
 
     def _stop(self) -> None:
         self._is_closing = True
-        for listener in self._listeners:
+        while self._listeners:
+            listener = self._listeners.pop()
             self._watched.unregister(listener)
             listener.close()
         for peer in list(self._peers.values()):
@@ -136,7 +140,14 @@ class Endpoint:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         while self._posted:
-            self._posted.popleft()()
+            self._call(self._posted.popleft())
+
+    def _call(self, call: Callable[Arguments, None], *arguments: Arguments.args, **named: Arguments.kwargs) -> None:
+        """Call what may run the receiver's code, whose mistakes concern no other peer."""
+        try:
+            call(*arguments, **named)
+        except Exception:
+            _LOG.exception("the receiver of %s failed", self.name)
 
     def _introduced(
         self, address: str, introduction: Introduction, token: bytes, timeout_s: float

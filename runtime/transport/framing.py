@@ -3,6 +3,7 @@
 All integers are little-endian. What a payload is depends on the kind of the frame; ``Kind`` says it.
 """
 
+import struct
 from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
@@ -18,11 +19,9 @@ MOST_BULK_BYTES = 1 << 40
 """A tuple may be as large."""
 
 _STAGING_BYTES = 2 * EAGER_BYTES
-_HEADER = Struct("<QQIIB7x")
+_HEADER = Struct("<QQIIIB3x")
 HEADER_BYTES = _HEADER.size
 _PLACE = Struct("<QQQ")
-_LARGEST_U64 = 2**64 - 1
-_LARGEST_U32 = 2**32 - 1
 
 
 class Kind(IntEnum):
@@ -47,11 +46,12 @@ class Kind(IntEnum):
 
 
 class Tag(NamedTuple):
-    """Which tuple: the edge of a program execution, and the shard of its consumer."""
+    """Which tuple: the edge of a program execution, the shard of its consumer, and that of its producer."""
 
     execution: int
     edge: int
     shard: int
+    source: int
 
 
 class Place(NamedTuple):
@@ -70,7 +70,7 @@ class Frame(NamedTuple):
     payload: memoryview
 
 
-NO_TAG = Tag(0, 0, 0)
+NO_TAG = Tag(0, 0, 0, 0)
 _SIZES = {
     Kind.WITHDRAW: (0, 0),
     **dict.fromkeys((Kind.READY, Kind.SEGMENT, Kind.HANDOVER), (_PLACE.size, _PLACE.size)),
@@ -83,11 +83,11 @@ _MOST_ON_BULK = {Kind.TUPLE: MOST_BULK_BYTES, Kind.PLACED: 0, Kind.WITHDRAWN: 0}
 
 
 def header(kind: Kind, tag: Tag, size_bytes: int) -> bytes:
-    """Return the header of a frame. Raises ValueError for a tag that does not fit its 64, 32 and 32 bits."""
-    execution, edge, shard = tag
-    if not (0 <= execution <= _LARGEST_U64 and 0 <= edge <= _LARGEST_U32 and 0 <= shard <= _LARGEST_U32):
-        raise ValueError(f"{tag}: expected an execution of 64 bits, an edge and a shard of 32 bits")
-    return _HEADER.pack(size_bytes, execution, edge, shard, kind)
+    """Return the header of a frame. Raises ValueError for a tag with a negative number, or too large a one."""
+    try:
+        return _HEADER.pack(size_bytes, *tag, kind)
+    except struct.error:
+        raise ValueError(f"{tag}: expected an execution of 64 bits, an edge and shards of 32 bits") from None
 
 
 def bulk_header(received: bytes | bytearray) -> tuple[Kind, Tag, int]:
@@ -95,8 +95,8 @@ def bulk_header(received: bytes | bytearray) -> tuple[Kind, Tag, int]:
 
     Raises FrameError for any other frame, and for a size above ``MOST_BULK_BYTES``.
     """
-    size_bytes, execution, edge, shard, number = _HEADER.unpack(received)
-    tag = Tag(execution, edge, shard)
+    size_bytes, execution, edge, shard, source, number = _HEADER.unpack(received)
+    tag = Tag(execution, edge, shard, source)
     most_bytes = _MOST_ON_BULK.get(number)
     if most_bytes is None:
         raise FrameError(f"a frame of kind {number}, which does not exist on the connection for bulk")
@@ -142,7 +142,7 @@ class Decoder:
             return
         begin, end = 0, self._staged + count
         while end - begin >= HEADER_BYTES:
-            size_bytes, execution, edge, shard, number = _HEADER.unpack_from(self._staging, begin)
+            size_bytes, execution, edge, shard, source, number = _HEADER.unpack_from(self._staging, begin)
             kind = _checked_kind(number, size_bytes)
             payload, after = begin + HEADER_BYTES, begin + HEADER_BYTES + size_bytes
             if after > end:
@@ -150,7 +150,7 @@ class Decoder:
                     self._begin_large(kind, size_bytes, self._staging[payload:end])
                     begin = end
                 break
-            yield Frame(kind, Tag(execution, edge, shard), self._staging[payload:after])
+            yield Frame(kind, Tag(execution, edge, shard, source), self._staging[payload:after])
             begin = after
         self._staged = end - begin
         if begin and self._staged:

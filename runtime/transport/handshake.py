@@ -7,6 +7,7 @@ token; the acceptor answers with its name and such an HMAC. Before that nothing 
 import hmac
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,7 +16,7 @@ from struct import Struct
 from runtime.transport.errors import HandshakeError
 
 HANDSHAKE_S = 5.0
-"""Whoever takes longer for one step is refused."""
+"""Whoever takes longer is refused."""
 _MAGIC = b"trainyd1"
 _NONCE_BYTES = 32
 _PROOF_BYTES = 32
@@ -46,15 +47,15 @@ def introduce(connection: socket.socket, introduction: Introduction, token: byte
 
     Raises HandshakeError if either end does not know the token.
     """
-    connection.settimeout(HANDSHAKE_S)
+    received = _Received(connection)
     try:
-        _check_magic(_received(connection, len(_MAGIC)))
-        theirs, ours = _received(connection, _NONCE_BYTES), secrets.token_bytes(_NONCE_BYTES)
+        _check_magic(received(len(_MAGIC)))
+        theirs, ours = received(_NONCE_BYTES), secrets.token_bytes(_NONCE_BYTES)
         fields = _fields(introduction)
         proof = _proof(token, b"connector", theirs, ours, fields)
         connection.sendall(_MAGIC + ours + fields + proof)
-        name = _received(connection, _received(connection, 1)[0])
-        if not hmac.compare_digest(_received(connection, _PROOF_BYTES), _proof(token, b"acceptor", ours, theirs, name)):
+        name = received(received(1)[0])
+        if not hmac.compare_digest(received(_PROOF_BYTES), _proof(token, b"acceptor", ours, theirs, name)):
             raise HandshakeError(f"{name!r}, which was called, does not know the token")
         connection.settimeout(None)
         return name.decode()
@@ -67,16 +68,16 @@ def examine(connection: socket.socket, name: str, tokens: Tokens) -> tuple[Intro
 
     Raises HandshakeError for strangers and for other protocols.
     """
-    connection.settimeout(HANDSHAKE_S)
+    received = _Received(connection)
     try:
         ours = secrets.token_bytes(_NONCE_BYTES)
         connection.sendall(_MAGIC + ours)
-        _check_magic(_received(connection, len(_MAGIC)))
-        theirs = _received(connection, _NONCE_BYTES)
-        fixed = _received(connection, _INTRODUCTION.size)
+        _check_magic(received(len(_MAGIC)))
+        theirs = received(_NONCE_BYTES)
+        fixed = received(_INTRODUCTION.size)
         purpose, link, name_bytes = _INTRODUCTION.unpack(fixed)
-        fields = fixed + _received(connection, name_bytes)
-        proof = _received(connection, _PROOF_BYTES)
+        fields = fixed + received(name_bytes)
+        proof = received(_PROOF_BYTES)
         introduction = Introduction(fields[len(fixed) :].decode(), Purpose(purpose), link)
         token = tokens(introduction.name)
         if token is None or not hmac.compare_digest(proof, _proof(token, b"connector", ours, theirs, fields)):
@@ -108,11 +109,19 @@ def _check_magic(received: bytes) -> None:
         raise HandshakeError(f"expected {_MAGIC!r} from a process of a runtime, got {received!r}")
 
 
-def _received(connection: socket.socket, size_bytes: int) -> bytes:
-    received = b""
-    while len(received) < size_bytes:
-        part = connection.recv(size_bytes - len(received))
-        if not part:
-            raise HandshakeError("the other end closed the connection during the handshake")
-        received += part
-    return received
+class _Received:
+    """Receives fields of known sizes from a connection, all of them within ``HANDSHAKE_S``."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._end_s = time.monotonic() + HANDSHAKE_S
+
+    def __call__(self, size_bytes: int) -> bytes:
+        received = b""
+        while len(received) < size_bytes:
+            self._connection.settimeout(max(0.001, self._end_s - time.monotonic()))
+            part = self._connection.recv(size_bytes - len(received))
+            if not part:
+                raise HandshakeError("the other end closed the connection during the handshake")
+            received += part
+        return received

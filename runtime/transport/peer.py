@@ -1,5 +1,6 @@
 """One other process of the runtime: messages to it, tuples to and from it."""
 
+import contextlib
 import logging
 import queue
 import select
@@ -21,7 +22,7 @@ from runtime.transport.framing import (
     packed_place,
     place_of,
 )
-from runtime.transport.rendezvous import Ended, Expectation, Offer, Rendezvous
+from runtime.transport.rendezvous import Ended, Expectation, Offer, Rendezvous, end
 from runtime.transport.shared_memory import Segment
 from runtime.transport.tcp import BulkStream, MessageStream, Transfer
 
@@ -34,16 +35,16 @@ class Receiver(Protocol):
     Nothing here may wait for another tuple or message.
     """
 
-    def connected(self, peer: "Peer") -> None:
+    def connected(self, peer: "Peer", /) -> None:
         """Take note of a new peer that has connected, before anything comes from it."""
 
-    def message(self, peer: "Peer", payload: memoryview) -> None:
+    def message(self, peer: "Peer", payload: memoryview, /) -> None:
         """Handle a message; ``payload`` is valid until this returns. What it raises ends the connection."""
 
-    def handed_over(self, peer: "Peer", tag: Tag, memory: memoryview) -> None:
+    def handed_over(self, peer: "Peer", tag: Tag, memory: memoryview, /) -> None:
         """Take a tuple to be read where it is, in the memory of a peer on this host."""
 
-    def lost(self, peer: "Peer", cause: TransportError) -> None:
+    def lost(self, peer: "Peer", cause: TransportError, /) -> None:
         """Take note that a peer is gone; all tuples from it and to it have ended before."""
 
 
@@ -102,7 +103,7 @@ class Peer:
             with self._lock:
                 self._rendezvous.check_offered(tag)
             self._send(Kind.TUPLE, tag, payload)
-            ended(None)
+            end((ended,), None)
             return
         offer = Offer(payload, ended)
         with self._lock:
@@ -126,12 +127,12 @@ class Peer:
             early = self._rendezvous.expect(tag, expectation)
         if early is not None:
             memory[:] = early
-            ended(None)
+            end((ended,), None)
         elif len(memory) > EAGER_BYTES:
-            if passes:
-                assert segment is not None
-                self._announce(segment)
-            self._send(Kind.READY, tag, packed_place(expectation.place), may_wait=False)
+            with contextlib.suppress(PeerLostError):  # it ends the expectation
+                if expectation.segment is not None:
+                    self._announce(expectation.segment)
+                self._send(Kind.READY, tag, packed_place(expectation.place), may_wait=False)
 
     def hand_over(self, tag: Tag, segment: Segment, offset_bytes: int, size_bytes: int) -> None:
         """Let the peer, which must be on this host, read a tuple where it is. The memory must stay while it does.
@@ -147,13 +148,16 @@ class Peer:
     def withdraw(self, execution: int) -> None:
         """Want nothing more of an execution, and send nothing more of it.
 
-        Its offers end at once with WithdrawnError; its expectations once the peer can no longer write into them.
+        Its offers end at once with WithdrawnError; its expectations once the peer can no longer write into them. Does
+        nothing if the peer is gone, as everything has ended then.
         """
         with self._lock:
-            self._check_here()
+            if self._cause is not None:
+                return
             ended = self._rendezvous.withdraw(execution)
-        _end(ended, WithdrawnError(f"execution {execution} was withdrawn"))
-        self._send(Kind.WITHDRAW, Tag(execution, 0, 0), may_wait=False)
+        end(ended, WithdrawnError(f"execution {execution} was withdrawn"))
+        with contextlib.suppress(PeerLostError):
+            self._send(Kind.WITHDRAW, Tag(execution, 0, 0, 0), may_wait=False)
 
     def close(self) -> None:
         """End the connection; what is under way ends as if the peer were gone."""
@@ -204,7 +208,7 @@ class Peer:
             transfer = self._transfers.get()
             if transfer is not None and transfer.ended is not None:
                 ended.append(transfer.ended)
-        _end(ended, lost)
+        end(ended, lost)
         self._segments.clear()
         self._receiver.lost(self, lost)
 
@@ -217,7 +221,7 @@ class Peer:
                 expectation = self._rendezvous.arrived(tag, payload)
             if expectation is not None:
                 expectation.memory[:] = payload
-                expectation.ended(None)
+                end((expectation.ended,), None)
         elif kind is Kind.READY:
             place = place_of(payload)
             with self._lock:
@@ -228,7 +232,7 @@ class Peer:
             with self._lock:
                 ended = self._rendezvous.peer_withdraws(tag.execution)
                 self._transfers.put(Transfer(Kind.WITHDRAWN, tag))
-            _end(ended, WithdrawnError(f"execution {tag.execution} was withdrawn by {self.name}"))
+            end(ended, WithdrawnError(f"execution {tag.execution} was withdrawn by {self.name}"))
         elif kind is Kind.SEGMENT:
             place = place_of(payload)
             descriptor = self.stream.passed_descriptor()
@@ -248,9 +252,9 @@ class Peer:
             else:
                 expectation = self._rendezvous.placed(tag) if kind is Kind.PLACED else self._rendezvous.received(tag)
         if kind is Kind.WITHDRAWN:
-            _end(ended, WithdrawnError(f"execution {tag.execution} was withdrawn"))
+            end(ended, WithdrawnError(f"execution {tag.execution} was withdrawn"))
         else:
-            expectation.ended(None)
+            end((expectation.ended,), None)
 
     def _transfer(self, tag: Tag, offer: Offer, place: Place) -> None:
         """Hand a tuple to the thread that sends bulk. The lock is held."""
@@ -284,8 +288,3 @@ class Peer:
     def _check_here(self) -> None:
         if self._cause is not None:
             raise self._cause
-
-
-def _end(ended: list[Ended], cause: TransportError) -> None:
-    for each in ended:
-        each(cause)

@@ -6,12 +6,15 @@ place, so that they are received straight into it, and nothing is sent that has 
 every offer ends exactly once; from then on its memory is its owner's again.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from runtime.transport.errors import FrameError, TransportError, WithdrawnError
 from runtime.transport.framing import EAGER_BYTES, Place, Tag
 from runtime.transport.shared_memory import Segment
+
+_LOG = logging.getLogger(__name__)
 
 MOST_EARLY_BYTES = 256 << 20
 """What eager tuples that nobody expects may take."""
@@ -20,6 +23,15 @@ _MOST_WITHDRAWN = 1 << 16
 
 Ended = Callable[[TransportError | None], None]
 """What is called once, from any thread, when a tuple is where it should be (None), or never will be."""
+
+
+def end(calls: Iterable[Ended], cause: TransportError | None) -> None:
+    """Call all of them, whatever one raises."""
+    for call in calls:
+        try:
+            call(cause)
+        except Exception:
+            _LOG.exception("the end of a tuple could not be handled")
 
 
 @dataclass(frozen=True)
@@ -60,8 +72,8 @@ class Rendezvous:
     def expect(self, tag: Tag, expectation: Expectation) -> bytes | None:
         """Expect a tuple; return its payload if it was early, and nothing is expected any more.
 
-        Raises ValueError if it is expected already, and for an early payload of another size; WithdrawnError if its
-        execution was withdrawn.
+        Raises ValueError if it is expected already, FrameError for an early payload of another size, WithdrawnError if
+        its execution was withdrawn.
         """
         self._check_wanted(tag)
         if tag in self._expected:
@@ -174,11 +186,13 @@ class Rendezvous:
         if execution not in self._withdrawing:
             raise FrameError(f"execution {execution}: withdrawn, but nobody had asked for it")
         self._withdrawing.discard(execution)
-        return [self._expected.pop(tag).ended for tag in [tag for tag in self._expected if tag.execution == execution]]
+        tags = [tag for tag in self._expected if tag.execution == execution]
+        return [self._expected.pop(tag).ended for tag in tags]
 
     def lose(self) -> list[Ended]:
         """Return all that ends because the peer is gone."""
-        ended = [each.ended for each in (*self._expected.values(), *self._offered.values())]
+        ended = [each.ended for each in self._expected.values()]
+        ended += [each.ended for each in self._offered.values()]
         self._expected.clear()
         self._offered.clear()
         self._early.clear()
@@ -188,10 +202,10 @@ class Rendezvous:
     def _stop_sending(self, execution: int) -> list[Ended]:
         for tag in [tag for tag in self._granted if tag.execution == execution]:
             del self._granted[tag]
-        for tag in [tag for tag in self._early if tag.execution == execution]:
-            self._early_bytes -= len(self._early.pop(tag))
-        tags = [tag for tag in self._offered if tag.execution == execution]
-        return [self._offered.pop(tag).ended for tag in tags]
+        for early in [tag for tag in self._early if tag.execution == execution]:
+            self._early_bytes -= len(self._early.pop(early))
+        offered = [tag for tag in self._offered if tag.execution == execution]
+        return [self._offered.pop(tag).ended for tag in offered]
 
     def _remember(self, execution: int) -> None:
         self._withdrawn[execution] = None

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from hostlib.addresses import check_host_port, socket_path
 from runtime.transport.errors import FrameError, PeerLostError
 from runtime.transport.framing import HEADER_BYTES, NO_TAG, Decoder, Frame, Kind, Tag, bulk_header, header
-from runtime.transport.rendezvous import Ended
+from runtime.transport.rendezvous import Ended, end
 from runtime.transport.shared_memory import Segment, copy
 
 MOST_OUTBOX_BYTES = 16 << 20
@@ -287,20 +287,23 @@ class BulkStream:
             memory = memory[count:]
 
     def _send(self) -> None:
-        batch: list[Transfer] = []
+        while self._send_next():
+            pass
+
+    def _send_next(self) -> bool:
+        """Send what waits, or what comes next; return whether more may come."""
+        transfer = self._transfers.get()
+        if transfer is None:
+            return False
+        batch = [transfer, *self._waiting()]
+        cause = None
         try:
-            while (transfer := self._transfers.get()) is not None:
-                batch = [transfer, *self._waiting()]
-                self._send_batch(batch)
-                for each in batch:
-                    if each.ended:
-                        each.ended(None)
-                batch = []
+            self._send_batch(batch)
         except Exception as error:
+            cause = PeerLostError(f"it was not sent: {error}")
             self._failed(error)
-            for each in batch:
-                if each.ended:
-                    each.ended(PeerLostError(f"{each.tag}: it was not sent: {error}"))
+        end([each.ended for each in batch if each.ended], cause)
+        return cause is None
 
     def _waiting(self) -> Iterator[Transfer]:
         """Yield what waits to be sent, up to the end."""
