@@ -78,7 +78,8 @@ _SIZES = {
     Kind.TUPLE: (0, EAGER_BYTES),
 }
 """The fewest and the most bytes of payload, on the connection for messages."""
-_KINDS = {int(kind): kind for kind in _SIZES}
+_KINDS = {int(kind): (kind, *sizes) for kind, sizes in _SIZES.items()}
+_NO_KIND = (Kind.MESSAGE, 1, 0)
 _MOST_ON_BULK = {Kind.TUPLE: MOST_BULK_BYTES, Kind.PLACED: 0, Kind.WITHDRAWN: 0}
 
 
@@ -143,7 +144,9 @@ class Decoder:
         begin, end = 0, self._staged + count
         while end - begin >= HEADER_BYTES:
             size_bytes, execution, edge, shard, source, number = _HEADER.unpack_from(self._staging, begin)
-            kind = _checked_kind(number, size_bytes)
+            kind, fewest, most = _KINDS.get(number, _NO_KIND)
+            if not fewest <= size_bytes <= most:
+                raise FrameError(_wrong(number, size_bytes))
             payload, after = begin + HEADER_BYTES, begin + HEADER_BYTES + size_bytes
             if after > end:
                 if HEADER_BYTES + size_bytes > _STAGING_BYTES:
@@ -163,12 +166,9 @@ class Decoder:
         self._large[: len(received)] = received
 
 
-def _checked_kind(number: int, size_bytes: int) -> Kind:
-    kind = _KINDS.get(number)
-    if kind is None:
-        raise FrameError(f"a frame of kind {number}, which does not exist on the connection for messages")
-    fewest, most = _SIZES[kind]
-    if not fewest <= size_bytes <= most:
-        wanted = f"{fewest}" if fewest == most else f"at most {most}"
-        raise FrameError(f"a frame {kind.name} with {size_bytes} bytes of payload, expected {wanted}")
-    return kind
+def _wrong(number: int, size_bytes: int) -> str:
+    if number not in _KINDS:
+        return f"a frame of kind {number}, which does not exist on the connection for messages"
+    kind, fewest, most = _KINDS[number]
+    wanted = f"{fewest}" if fewest == most else f"at most {most}"
+    return f"a frame {kind.name} with {size_bytes} bytes of payload, expected {wanted}"
