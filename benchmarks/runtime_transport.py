@@ -196,7 +196,7 @@ def _transfer(consumer: Consumer, peer: Peer, destinations: Sequence[Destination
 def _paired_s(
     bare: Callable[[], None], ours: Callable[[], None], destinations: Sequence[Destination], rounds: int
 ) -> list[tuple[float, float]]:
-    """Return what a tuple takes either way, round by round, first the one and then the other; a first round warms up."""
+    """Return what a tuple takes either way, in each round, after one that warms up."""
     arrays = [np.frombuffer(destination.memory, np.uint8) for destination in destinations]
     size_bytes = len(arrays[0])
     wanted, times = content(size_bytes), max(1, BYTES_PER_ROUND // TUPLES // size_bytes)
