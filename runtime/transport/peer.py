@@ -148,8 +148,8 @@ class Peer:
     def withdraw(self, execution: int) -> None:
         """Want nothing more of an execution, and send nothing more of it.
 
-        Its offers end at once with WithdrawnError; its expectations once the peer can no longer write into them. Does
-        nothing if the peer is gone, as everything has ended then.
+        On either side its offers end with WithdrawnError, and its expectations once nobody can write into them any
+        more. Does nothing if the peer is gone, as everything has ended then.
         """
         with self._lock:
             if self._cause is not None:
@@ -224,6 +224,8 @@ class Peer:
                 end((expectation.ended,), None)
         elif kind is Kind.READY:
             place = place_of(payload)
+            if place.segment and self._part(place).readonly:
+                raise FrameError(f"{tag}: a place in segment {place.segment}, which is read-only")
             with self._lock:
                 offer = self._rendezvous.grant(tag, place)
                 if offer is not None:
@@ -232,7 +234,10 @@ class Peer:
             with self._lock:
                 ended = self._rendezvous.peer_withdraws(tag.execution)
                 self._transfers.put(Transfer(Kind.WITHDRAWN, tag))
+                withdraws_too = self._rendezvous.withdraws_too(tag.execution)
             end(ended, WithdrawnError(f"execution {tag.execution} was withdrawn by {self.name}"))
+            if withdraws_too:
+                self._send(Kind.WITHDRAW, tag)
         elif kind is Kind.SEGMENT:
             place = place_of(payload)
             descriptor = self.stream.passed_descriptor()

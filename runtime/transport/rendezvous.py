@@ -178,6 +178,13 @@ class Rendezvous:
         self._remember(execution)
         return self._stop_sending(execution)
 
+    def withdraws_too(self, execution: int) -> bool:
+        """Return whether to withdraw an execution because the peer did: something is expected that will not come."""
+        is_new = execution not in self._withdrawing and any(tag.execution == execution for tag in self._expected)
+        if is_new:
+            self._withdrawing.add(execution)
+        return is_new
+
     def withdrawn(self, execution: int) -> list[Ended]:
         """Return the expectations that end because the peer sends no more of an execution.
 

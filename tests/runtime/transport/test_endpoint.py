@@ -158,6 +158,15 @@ def test_withdrawing_ends_both_sides_and_what_comes_late_is_dropped(pair: Pair) 
     assert other.wait() is None
 
 
+def test_what_is_expected_ends_where_the_producer_withdraws(pair: Pair) -> None:
+    expected = [Ends(), Ends()]
+    pair.of_server.expect(TAG, memoryview(bytearray(MEBIBYTE)), expected[0])
+    pair.of_server.expect(TAG._replace(edge=5), memoryview(bytearray(5)), expected[1])
+    pair.of_client.withdraw(TAG.execution)
+    for each in expected:
+        assert isinstance(each.wait(), WithdrawnError)
+
+
 def test_losing_a_peer_ends_everything_with_the_cause(pair: Pair) -> None:
     expected, offered = Ends(), Ends()
     pair.of_server.expect(TAG, memoryview(bytearray(MEBIBYTE)), expected)
@@ -240,6 +249,7 @@ def introduced(address: str, purpose: Purpose, link: bytes) -> socket.socket:
 
 
 PLACE = packed_place(Place(4, 0, 100))
+NO_SEGMENT = packed_place(Place(0, 0, 100_000))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +260,8 @@ PLACE = packed_place(Place(4, 0, 100))
         (Purpose.MESSAGES, header(Kind.SEGMENT, NO_TAG, 24) + PLACE, "without its descriptor"),
         (Purpose.MESSAGES, header(Kind.HANDOVER, TAG, 24) + PLACE, "segment 4, which client has not sent"),
         (Purpose.MESSAGES, 2 * (header(Kind.TUPLE, TAG, 1) + b"x"), "the tuple came twice"),
-        (Purpose.MESSAGES, 2 * (header(Kind.READY, TAG, 24) + PLACE), "a second place"),
+        (Purpose.MESSAGES, header(Kind.READY, TAG, 24) + PLACE, "segment 4, which client has not sent"),
+        (Purpose.MESSAGES, 2 * (header(Kind.READY, TAG, 24) + NO_SEGMENT), "a second place"),
         (Purpose.BULK, header(Kind.TUPLE, TAG, 100_000), "100000 bytes, which was not granted"),
         (Purpose.BULK, header(Kind.PLACED, TAG, 0), "no place was granted"),
         (Purpose.BULK, header(Kind.WITHDRAWN, TAG, 0), "nobody had asked for it"),

@@ -88,6 +88,22 @@ class Exchange(RuleBasedStateMachine):
         end(self.consumer.withdraw(execution), WithdrawnError())
         self.messages_to_producer.append(lambda: self.answer(execution))
 
+    @precondition(lambda self: not self.is_lost)
+    @rule(execution=st.sampled_from(EXECUTIONS))
+    def producer_withdraws(self, execution: int) -> None:
+        if execution in self.withdrawn:
+            return
+        self.withdrawn.add(execution)
+        end(self.producer.withdraw(execution), WithdrawnError())
+
+        def withdrawn() -> None:
+            end(self.consumer.peer_withdraws(execution), WithdrawnError())
+            self.bulk.append(lambda: end(self.producer.withdrawn(execution), WithdrawnError()))
+            if self.consumer.withdraws_too(execution):
+                self.messages_to_producer.append(lambda: self.answer(execution))
+
+        self.messages_to_consumer.append(withdrawn)
+
     @precondition(lambda self: self.messages_to_consumer)
     @rule()
     def deliver_to_consumer(self) -> None:
