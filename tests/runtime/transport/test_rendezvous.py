@@ -129,6 +129,12 @@ class Exchange(RuleBasedStateMachine):
             end(side.lose(), PeerLostError())
         assert all(len(ends) == 1 for ends in self.expected.values())
 
+    @precondition(lambda self: self.is_lost)
+    @rule()
+    def nothing_is_left(self) -> None:
+        assert not self.consumer.lose()
+        assert not self.producer.lose()
+
     @invariant()
     def ends_once_and_with_its_bytes(self) -> None:
         for ends in (*self.expected.values(), *self.offered.values()):
@@ -178,7 +184,7 @@ class Exchange(RuleBasedStateMachine):
         self.bulk.append(lambda: end(self.consumer.withdrawn(execution), WithdrawnError()))
 
 
-Exchange.TestCase.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+Exchange.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 test_every_tuple_ends_once_whatever_the_order = Exchange.TestCase
 
 
