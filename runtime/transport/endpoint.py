@@ -7,6 +7,7 @@ import secrets
 import select
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import ParamSpec, Self
@@ -21,6 +22,10 @@ Arguments = ParamSpec("Arguments")
 _LINK_BYTES = 16
 _MOST_HANDSHAKES = 32
 """As many strangers may stand at the door; more are turned away."""
+
+
+_SPIN_S = 50e-6
+_BUSY_S = 150e-6
 
 
 class Endpoint:
@@ -46,6 +51,7 @@ class Endpoint:
         self._door = threading.Semaphore(_MOST_HANDSHAKES)
         self._thread: threading.Thread | None = None
         self._thread_number: int | None = None
+        self._is_busy = False
         self._is_closing = False
         self._posting = threading.Lock()
         self._is_closed = False
@@ -68,7 +74,7 @@ class Endpoint:
     def poll(self, timeout_s: float | None = None) -> None:
         """Handle what has come, or what comes first within ``timeout_s`` (None: whenever)."""
         self._thread_number = threading.get_ident()
-        for descriptor, events in self._watched.poll(timeout_s):
+        for descriptor, events in self._watched.poll(0) if timeout_s == 0 else self._wait(timeout_s):
             source = self._sources.get(descriptor)
             if source is not None:
                 self._call(source, events)
@@ -115,6 +121,23 @@ class Endpoint:
         self._run_posted(0)
         self._watched.close()
         os.close(self._wake)
+
+    def _wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        """Return what has come, or what comes first.
+
+        Waking an idle processor takes several times as long as a hop. So while the last waits were short, look again
+        and again before sleeping, and yield the processor to whoever else wants it.
+        """
+        begin_s = time.perf_counter()
+        if self._is_busy:
+            while time.perf_counter() - begin_s < _SPIN_S:
+                events = self._watched.poll(0)
+                if events:
+                    return events
+                os.sched_yield()
+        events = self._watched.poll(timeout_s)
+        self._is_busy = time.perf_counter() - begin_s < _BUSY_S
+        return events
 
     def _run(self) -> None:
         while not self._is_closing:
