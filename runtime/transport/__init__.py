@@ -5,6 +5,8 @@
 - ``handshake``: both ends of a connection prove that they know the token, before anything else is read.
 - ``shared_memory``: segments of memory that processes of one host map.
 - ``arena``: where buffers lie in a segment.
-- ``tcp``: sockets, non-blocking for messages and blocking for bulk.
+- ``tcp``: addresses, and connections for messages, which never block.
+- ``bulk``: connections for large tuples, which have threads of their own.
+- ``peer``: another process: messages to it, tuples to and from it.
 - ``endpoint``: what a process has: peers, and the thread in which it hears from them.
 """

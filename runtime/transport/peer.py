@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from runtime.transport.bulk import BulkStream, Transfer
 from runtime.transport.errors import FrameError, PeerLostError, TransportError, WithdrawnError
 from runtime.transport.framing import (
     EAGER_BYTES,
@@ -24,7 +25,7 @@ from runtime.transport.framing import (
 )
 from runtime.transport.rendezvous import Ended, Expectation, Offer, Rendezvous, end
 from runtime.transport.shared_memory import Segment
-from runtime.transport.tcp import BulkStream, MessageStream, Transfer
+from runtime.transport.tcp import MessageStream
 
 _LOG = logging.getLogger(__name__)
 
