@@ -32,6 +32,8 @@ class Kind(IntEnum):
     """Computations that a host may enqueue (``GRANT`` each), in this order."""
     COMPLETIONS = 4
     """Computations that a host has completed (``COMPLETION`` each)."""
+    ENQUEUED = 5
+    """Computations that a host has enqueued (``GRANT`` each)."""
 
 
 PIECE = struct.Struct("!qiii")

@@ -26,6 +26,8 @@ def local(
     policy: str = "fifo",
     weights: Mapping[str, float] | None = None,
     look_ahead_s: float = 0.01,
+    dispatch: str = "parallel",
+    preparation_s: float = 0.0,
 ) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
@@ -36,12 +38,15 @@ def local(
         policy: How schedulers order computations: ``fifo``, or ``shares``, by the weights of clients.
         weights: Names of further clients, with their weights; ``tokens`` has a token for each.
         look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
+        dispatch: ``parallel`` tells all hosts of a program at once; ``sequential`` waits until a computation is
+            enqueued before it tells the hosts of the next one, and is there to be compared with.
+        preparation_s: A time that each host takes before it enqueues a computation, standing for its own work.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
             raise ValueError(f"{name}: expected at least one, got {number}")
     settings = [IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)]
-    return _noted(LocalRuntime(settings, policy, weights or {}, look_ahead_s))
+    return _noted(LocalRuntime(settings, policy, weights or {}, look_ahead_s, dispatch, preparation_s))
 
 
 def make_virtual_device_set() -> VirtualDeviceSet:

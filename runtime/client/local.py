@@ -23,7 +23,13 @@ class LocalRuntime(Runtime):
     """
 
     def __init__(
-        self, islands: Sequence[IslandSettings], policy: str, weights: Mapping[str, float], look_ahead_s: float
+        self,
+        islands: Sequence[IslandSettings],
+        policy: str,
+        weights: Mapping[str, float],
+        look_ahead_s: float,
+        dispatch: str,
+        preparation_s: float,
     ) -> None:
         own = ClientSettings("local", secrets.token_hex())
         clients = (own, *(ClientSettings(name, secrets.token_hex(), weight) for name, weight in weights.items()))
@@ -31,7 +37,15 @@ class LocalRuntime(Runtime):
         self._folder = tempfile.mkdtemp(prefix="trainyard-runtime-")
         address = f"unix:{self._folder}/server"
         settings = ServerSettings(
-            address, self._folder, tuple(islands), clients, secrets.token_hex(), policy, look_ahead_s
+            address,
+            self._folder,
+            tuple(islands),
+            clients,
+            secrets.token_hex(),
+            policy,
+            look_ahead_s,
+            dispatch,
+            preparation_s,
         )
         self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
             [sys.executable, "-m", "runtime.server"],

@@ -58,7 +58,7 @@ class Stated(NamedTuple):
 
     def is_met_by(self, array: Array) -> bool:
         """Return whether an array is so."""
-        return array.shape == self.spec.shape and array.dtype == self.dtype
+        return bool(array.shape == self.spec.shape and array.dtype == self.dtype)
 
 
 class LoadedFunction:

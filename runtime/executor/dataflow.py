@@ -29,6 +29,9 @@ class Outside(Protocol):
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
 
+    def prepare(self, execution: int, node: int) -> None:
+        """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
+
     def enqueue(self, computation: Computation) -> None:
         """Put a granted computation into the queue of its device."""
 
@@ -128,7 +131,7 @@ class Dataflow:
             for shard, _ in loaded.plan.shards.get(node, ()):
                 self._store.expect(message.client, handle, shard)
         for node in message.grants:
-            self.grant(number, node)
+            self._outside.prepare(number, node)
         offset = 0
         for edge, shard, size in message.pieces:
             self.receive(number, edge, shard, 0, memoryview(payload)[offset : offset + size])

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
-
-_AWAKE_S = 300e-6
+_SOON_S = 300e-6
 
 
 class Loop:
@@ -32,7 +31,7 @@ class Loop:
             each.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ, (self._drain, None))
         self._running = True
-        self._awake_until_s = 0.0
+        self._is_answered_soon = False
 
     def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
         """Call ``readable``, and where given ``writable``, whenever a socket is so; replaces an earlier watch."""
@@ -79,19 +78,21 @@ class Loop:
                 self._posted.popleft()()
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for sockets or a timer. Look again for a while before sleeping: waking up takes longer than most hops."""
-        timeout_s = self._timeout_s()
-        now_s = time.perf_counter()
-        while True:
+        """Wait for sockets or a timer.
+
+        Waking up takes longer than most hops. So the loop looks again and again before it sleeps, if what it waited for
+        last time came soon.
+        """
+        began_s = now_s = time.perf_counter()
+        while self._is_answered_soon and now_s - began_s < _SOON_S:
             ready = self._selector.select(0.0)
-            if ready or timeout_s == 0.0:
-                self._awake_until_s = now_s + _AWAKE_S
+            if ready or self._timeout_s() == 0.0:
                 return ready
-            if now_s >= self._awake_until_s:
-                return self._selector.select(self._timeout_s())
             os.sched_yield()
             now_s = time.perf_counter()
-            timeout_s = self._timeout_s()
+        ready = self._selector.select(self._timeout_s())
+        self._is_answered_soon = bool(ready) and time.perf_counter() - began_s < _SOON_S
+        return ready
 
     def _timeout_s(self) -> float | None:
         if self._posted:

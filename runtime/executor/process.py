@@ -27,7 +27,6 @@ from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
 from runtime.substrates.interface import HostSettings
 
-
 _REPORT_S = 1e-3
 """How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
 
@@ -44,6 +43,7 @@ class Executor:
         self._addresses: dict[int, str] = {}
         self._peers: dict[int, Connection] = {}
         self._completions: list[bytes] = []
+        self._prepared_s = 0.0
         self._listener = listening(settings.address)
         self._listener.setblocking(False)
         self._loop.watch(self._listener, self._accept, None)
@@ -77,6 +77,19 @@ class Executor:
         """Tell another host that a piece will never come."""
         header = PIECE.pack(execution, send.edge, send.piece.destination, send.piece.source)
         self._peer(host).send(Kind.FAILED_PIECE, header, messages.encode(failure))
+
+    def prepare(self, execution: int, node: int) -> None:
+        """Enqueue the local shards of a granted node when the host has prepared them, which it does one by one."""
+        if self._settings.preparation_s:
+            self._prepared_s = max(self._prepared_s, time.perf_counter()) + self._settings.preparation_s
+            self._loop.at(self._prepared_s, partial(self._grant, execution, node))
+        else:
+            self._grant(execution, node)
+
+    def _grant(self, execution: int, node: int) -> None:
+        self._dataflow.grant(execution, node)
+        if self._settings.reports_enqueued:
+            self._server.send(Kind.ENQUEUED, GRANT.pack(execution, node))
 
     def enqueue(self, computation: Computation) -> None:
         """Put a granted computation into the queue of its device."""
@@ -155,7 +168,7 @@ class Executor:
             self._dataflow.receive(execution, edge, destination, source, frame.payload)
         elif kind == Kind.GRANTS:
             for execution, node in GRANT.iter_unpack(frame.header):
-                self._dataflow.grant(execution, node)
+                self.prepare(execution, node)
         elif kind == Kind.FAILED_PIECE:
             failure = messages.decode(bytes(frame.payload))
             assert isinstance(failure, Failure)

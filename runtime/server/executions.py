@@ -19,6 +19,7 @@ from runtime.program import Program
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
 from runtime.server.accounts import Account, HeldArray, NumberedFunction, RegisteredProgram
+from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
 
 _LEAST_COST_S = 1e-6
@@ -42,6 +43,15 @@ class Execution:
         """Return the function of a node."""
         return self.registered.functions[self.registered.program.call(node).function]
 
+    def hosts_of(self, node: int) -> Sequence[int]:
+        """Return the hosts of a node."""
+        return tuple(self.lowered.placement(node).shards_by_host)
+
+    def makers_of(self, node: int) -> Sequence[int]:
+        """Return the nodes whose results a node takes."""
+        first = len(self.registered.program.arguments)
+        return [each.value.node for each in self.registered.program.call(node).inputs if each.value.node >= first]
+
     def island(self, node: int) -> str:
         """Return the island of a node."""
         return self.lowered.placement(node).island
@@ -50,9 +60,12 @@ class Execution:
 class Executions:
     """Starts executions, passes grants on, and ends executions with their results or with the cause."""
 
-    def __init__(self, schedulers: ClusterScheduler, hosts: Mapping[int, Host]) -> None:
+    def __init__(
+        self, schedulers: ClusterScheduler, hosts: Mapping[int, Host], dispatch: ParallelDispatch | SequentialDispatch
+    ) -> None:
         self._schedulers = schedulers
         self._hosts = hosts
+        self._dispatch = dispatch
         self._running: dict[int, Execution] = {}
         self._of_gang: dict[int, tuple[Execution, int]] = {}
         self._granted: set[int] = set()
@@ -99,14 +112,14 @@ class Executions:
         self.pass_grants()  # what was granted before comes before
         self._submit(execution, [None if each is None else each.gang for each in held])
         grants = self._new_grants()
-        own = all(each is execution for each, _ in grants)
+        own = self._dispatch.is_parallel and all(each is execution for each, _ in grants)
         first = account.first_number(lowered)
         for host, index in lowered.subprogram_of_host.items():
             functions = ((each.number, each.registered) for each in registered.functions)
             self._hosts[host].load(first + index, lowered.subprograms[index], functions)
             self._send_run(execution, host, first + index, message, [node for _, node in grants] if own else (), pieces)
         if not own:
-            self._send_grants(grants)
+            self._dispatch.send(grants)
 
     def completed(self, reports: Iterable[tuple[int, int, float]]) -> None:
         """Note that a host has completed its shards of nodes: (execution, node, seconds of the longest shard)."""
@@ -128,7 +141,7 @@ class Executions:
 
     def pass_grants(self) -> None:
         """Tell hosts what the schedulers have granted."""
-        self._send_grants(self._new_grants())
+        self._dispatch.send(self._new_grants())
 
     def abort(self, execution: Execution, failure: Failure) -> None:
         """End an execution whose results will never be there: they fail with the cause."""
@@ -192,15 +205,6 @@ class Executions:
         self._granted.update(execution.gangs[node] for execution, node in grants)
         return grants
 
-    def _send_grants(self, grants: Sequence[tuple[Execution, int]]) -> None:
-        by_host: dict[int, list[tuple[int, int]]] = {}
-        for execution, node in grants:
-            for host in execution.lowered.placement(node).shards_by_host:
-                by_host.setdefault(host, []).append((execution.number, node))
-        for host, granted in by_host.items():
-            if host in self._hosts:
-                self._hosts[host].grant(granted)
-
     def _send_run(
         self,
         execution: Execution,
@@ -242,6 +246,7 @@ class Executions:
 
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)
+        self._dispatch.forget(execution.number)
         execution.account.executions.discard(execution.number)
 
 

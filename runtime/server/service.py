@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime import messages
 from runtime.addresses import listening
-from runtime.frames import COMPLETION, MOST_BYTES, Frame, Kind
+from runtime.frames import COMPLETION, GRANT, MOST_BYTES, Frame, Kind
 from runtime.messages import Failure
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.fifo import Fifo
@@ -17,6 +17,7 @@ from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
 from runtime.server.accounts import Account, NumberedFunction, RegisteredProgram
 from runtime.server.channel import Channel
+from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
@@ -42,7 +43,9 @@ class Server:
         self._hosts: dict[int, Host] = {}
         self._accounts: dict[int, Account] = {}
         self._account_numbers = count()
-        self._executions = Executions(self._schedulers, self._hosts)
+        dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
+        self._dispatch = dispatch(self._hosts)
+        self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
         self._fetches = Fetches(self._hosts)
         self._usage_numbers = count()
         self._usages: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
@@ -68,7 +71,13 @@ class Server:
                 address = f"unix:{self._settings.folder}/host-{number}"
                 self._substrate.spawn(
                     HostSettings(
-                        number, island.devices_per_host, address, self._settings.address, self._settings.secret
+                        number,
+                        island.devices_per_host,
+                        address,
+                        self._settings.address,
+                        self._settings.secret,
+                        self._settings.preparation_s,
+                        not self._dispatch.is_parallel,
                     )
                 )
             await self._all_hosts_are_there.wait()
@@ -152,6 +161,10 @@ class Server:
         if frame.kind == Kind.COMPLETIONS:
             self._executions.completed(COMPLETION.iter_unpack(frame.header))
             return
+        if frame.kind == Kind.ENQUEUED:
+            for execution, node in GRANT.iter_unpack(frame.header):
+                self._dispatch.enqueued(execution, node)
+            return
         match messages.decode(frame.header):
             case messages.ShardFetched() as message:
                 self._fetches.arrived(message, frame.payload)
@@ -189,6 +202,14 @@ class Server:
         if missing:
             account.channel.refuse(f"{message.program.name}: there is no function {min(missing)}")
             return
+        program = message.program
+        first = len(program.arguments)
+        if any(not 0 <= call.function < len(message.functions) for call in program.calls):
+            account.channel.refuse(f"{program.name}: a call names a function that is not in its table")
+            return
+        if any(result.node < first for result in program.results) or len(set(program.results)) < len(program.results):
+            account.channel.refuse(f"{program.name}: expected as results outputs of calls, each once")
+            return
         functions = tuple(account.functions[each] for each in message.functions)
         account.programs[message.number] = RegisteredProgram(message.program, functions)
         for _, call in message.program.nodes():
@@ -204,6 +225,13 @@ class Server:
         if registered is None or unknown:
             what = f"array {min(unknown)}" if unknown else f"program {message.program}"
             account.channel.refuse(f"there is no {what}")
+            return
+        program = registered.program
+        if len(message.arguments) != len(program.arguments) or len(message.results) != len(program.results):
+            account.channel.refuse(f"{program.name}: expected a handle for each argument and result")
+            return
+        if any(each < 0 or each in account.arrays for each in message.results):
+            account.channel.refuse(f"{program.name}: expected new handles for its results")
             return
         self._executions.start(account, registered, self._islands.epoch, message, payload)
 

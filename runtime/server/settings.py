@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+DISPATCHES = ("parallel", "sequential")
+"""Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
 POLICIES = ("fifo", "shares")
 """How schedulers order computations: as they come, or so that clients get device time by weight."""
 
@@ -36,7 +38,8 @@ class ServerSettings:
     """What a server is started with.
 
     ``secret`` is what executors show, ``folder`` where their sockets lie. ``look_ahead_s`` is how much work schedulers
-    grant ahead of its completion, in seconds on each device.
+    grant ahead of its completion, in seconds on each device. ``preparation_s`` stands for what a host does before it
+    can enqueue a computation, one after the other.
     """
 
     address: str
@@ -46,9 +49,13 @@ class ServerSettings:
     secret: str
     policy: str
     look_ahead_s: float
+    dispatch: str = "parallel"
+    preparation_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, got {self.policy!r}")
+        if self.dispatch not in DISPATCHES:
+            raise ValueError(f"dispatch: expected one of {', '.join(DISPATCHES)}, got {self.dispatch!r}")
         if not self.look_ahead_s > 0:
             raise ValueError(f"look_ahead_s: expected a time above 0, got {self.look_ahead_s}")

@@ -8,7 +8,8 @@ from typing import Protocol
 class HostSettings:
     """What an executor is told: its number, its devices, where to listen, and where the server is.
 
-    ``secret`` is what all executors of a server share.
+    ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
+    one after the other; ``reports_enqueued`` says whether the server wants to know of it.
     """
 
     host: int
@@ -16,6 +17,8 @@ class HostSettings:
     address: str
     server: str
     secret: str
+    preparation_s: float = 0.0
+    reports_enqueued: bool = False
 
 
 class Substrate(Protocol):

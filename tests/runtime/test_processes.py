@@ -240,6 +240,49 @@ def test_a_killed_server_ends_executors_and_fails_what_waits() -> None:
         assert not is_running(executor)
 
 
+def test_sequential_dispatch_computes_the_same() -> None:
+    with rt.local(islands=2, hosts=2, devices=1, dispatch="sequential", preparation_s=1e-3) as runtime:
+        one, two = slices(runtime, 2, 2)
+        here, there = rt.pmap(add_one, devices=one), rt.pmap(double, devices=two)
+
+        @rt.program
+        def f(v: Any) -> Any:
+            x = there(here(v))
+            return here(x), there(x)
+
+        for _ in range(3):
+            assert values(*f(np.array([1.0, 2.0]))) == [[5, 7], [8, 12]]
+
+
+def test_shares_follow_weights(tmp_path: Path) -> None:
+    gate = str(tmp_path / "gate")
+
+    @rt.function(library="numpy", outputs=same)
+    def wait_for_gate(x: Any) -> Any:
+        while not Path(gate).exists():
+            time.sleep(0.01)
+        return x
+
+    with rt.local(devices=1, policy="shares", weights={"light": 1, "heavy": 3}) as runtime:
+        (one,) = slices(runtime, 1)
+        rt.pmap(wait_for_gate, devices=one)(np.ones(1))
+        started = []
+        for name in ("light", "heavy"):
+            client = rt.connect(runtime.address, runtime.tokens[name])
+            wait = rt.pmap(rt.timer(0.02), devices=client.make_virtual_device_set().add_slice(1))
+            started.append((client, [wait(np.ones(1)) for _ in range(40)]))
+        for client, _ in started:
+            client.status()  # the server has taken all that came before
+        Path(gate).touch()
+        (light, of_light), (heavy, of_heavy) = started
+        of_heavy[-1].wait(PATIENCE_S)
+        (account,) = [each for each in runtime.status()["clients"] if each["client"].startswith("light")]
+        assert account["executions"] > 15  # by equal shares it would have few left
+        of_light[-1].wait(PATIENCE_S)
+        light.close()
+        heavy.close()
+
+
 def is_running(pid: int) -> bool:
     """Whether a process runs; one that has ended and that nobody has waited for does not."""
     try:
