@@ -1,8 +1,8 @@
 """Measures the runtime: ``python benchmarks/runtime.py [--json] [--rounds N] [FIGURE …]``.
 
-Server, executors and clients are processes and threads of this machine, and devices are timers where that is said. All
-results are checked. A figure is the median of the rounds. Names in ``FIGURE`` choose groups of figures (``--help`` lists
-them).
+Server, executors and clients are processes and threads of this machine. Devices are timers where that is said. The
+benchmark checks all results. A figure is the median of the rounds. Names in ``FIGURE`` choose groups of figures
+(``--help`` lists them).
 
 - ``chained_s_per_node``: a program of 128 calls that alternate between two hosts, each adding 1 to 4 kB, over its
   nodes, from the call until the result is there.

@@ -108,9 +108,10 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class AskStatus:
-    """Asks for the state of the runtime; the answer is Status."""
+    """Asks for the state of the runtime, with what devices ran if ``trace`` says so; the answer is Status."""
 
     request: int
+    trace: bool
 
 
 # Server to client
@@ -247,9 +248,10 @@ class FetchShard:
 
 @dataclass(frozen=True, slots=True)
 class AskUsage:
-    """Asks a host what it holds and runs; the answer is Usage."""
+    """Asks a host what it holds and runs, and what it ran if ``trace`` says so; the answer is Usage."""
 
     request: int
+    trace: bool
 
 
 # Executor to server

@@ -22,6 +22,7 @@ from runtime.errors import RefusedError, RuntimeFailure
 from runtime.frames import Frame
 from runtime.functions import Function
 from runtime.program import Program, Value
+from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
 _PATIENCE_S = 60.0
@@ -71,7 +72,14 @@ class Runtime:
 
     def status(self) -> Mapping[str, Any]:
         """Return what the runtime holds and runs: hosts and clients."""
-        answer = self._ask(messages.AskStatus)
+        return self._status(trace=False)
+
+    def trace(self) -> list[dict[str, Any]]:
+        """Return what the devices have run lately, as events for Perfetto and Chrome (``traces``)."""
+        return trace_events(self._status(trace=True))
+
+    def _status(self, *, trace: bool) -> Mapping[str, Any]:
+        answer = self._ask(lambda request: messages.AskStatus(request, trace))
         assert isinstance(answer, messages.Status)
         return answer.status
 

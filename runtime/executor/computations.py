@@ -38,6 +38,7 @@ class Computation:
     ``failure`` is that of an input: the computation does not run then, and fails in its turn.
     """
 
+    client: int
     execution: int
     node: int
     shard: int
@@ -112,6 +113,11 @@ class LoadedCall:
         specs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
+
+    @property
+    def name(self) -> str:
+        """What the user calls the function."""
+        return self._function.name
 
     @property
     def is_timer(self) -> bool:

@@ -79,7 +79,7 @@ class _Execution:
             device = next(device for each, device in self.loaded.plan.shards[node] if each == shard)
             missing = len(self.loaded.plan.inputs[node])
             call = self.loaded.calls[node]
-            found = Computation(self.number, node, shard, device, call, [None] * missing, missing)  # type: ignore[list-item]
+            found = Computation(self.client, self.number, node, shard, device, call, [None] * missing, missing)  # type: ignore[list-item]
             if not missing:
                 found.ready_s = time.perf_counter()
             self.computations[node, shard] = found

@@ -6,12 +6,28 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
+from typing import NamedTuple
 
 from runtime.executor.computations import Computation, Done
 from runtime.executor.loop import Loop
 
 _INLINE_S = 100e-6
 """What is shorter than this runs on the loop's own thread: handing it to another and back would take as long."""
+
+
+_KEPT = 20_000
+"""Computations that a device remembers for traces."""
+
+
+class Ran(NamedTuple):
+    """A computation that a device has run. Times are those of the machine's monotonic clock."""
+
+    name: str
+    client: int
+    execution: int
+    device: int
+    start_s: float
+    end_s: float
 
 
 class Device:
@@ -31,6 +47,7 @@ class Device:
         self._free_s = 0.0
         self._work: SimpleQueue[Computation] | None = None
         self.busy_s = 0.0
+        self.ran: deque[Ran] = deque(maxlen=_KEPT)
 
     @property
     def queued(self) -> int:
@@ -84,6 +101,17 @@ class Device:
     def _end(self, computation: Computation, done: Done) -> None:
         self._running = None
         self.busy_s += done.duration_s
+        end_s = self._free_s if computation.function.is_timer else time.perf_counter()
+        self.ran.append(
+            Ran(
+                computation.function.name,
+                computation.client,
+                computation.execution,
+                self.number,
+                end_s - done.duration_s,
+                end_s,
+            )
+        )
         self._on_done(computation, done)
 
     def _hand_over(self, computation: Computation) -> None:

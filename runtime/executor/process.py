@@ -225,6 +225,7 @@ class Executor:
             "waiting_pieces": self._dataflow.waiting_pieces,
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],
+            "ran": [ran for device in self._devices for ran in device.ran] if message.trace else [],
         }
         self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
 

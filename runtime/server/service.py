@@ -247,19 +247,20 @@ class Server:
                 self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
 
     def _answer_status(self, account: Account, message: messages.AskStatus) -> None:
-        task = asyncio.get_running_loop().create_task(self._send_status(account, message.request))
+        task = asyncio.get_running_loop().create_task(self._send_status(account, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send_status(self, account: Account, request: int) -> None:
+    async def _send_status(self, account: Account, message: messages.AskStatus) -> None:
         asked = tuple(self._hosts.values())  # some may be gone before they answer
-        usages = await asyncio.gather(*map(self._usage, asked))
+        usages = await asyncio.gather(*(self._usage(host, message.trace) for host in asked))
         hosts = [
             {"host": host.number, "island": host.island, **usage} for host, usage in zip(asked, usages, strict=True)
         ]
         clients = [
             {
                 "client": each.label,
+                "number": each.number,
                 "programs": len(each.programs),
                 "slices": len(each.slices),
                 "arrays": len(each.arrays),
@@ -268,12 +269,12 @@ class Server:
             for each in self._accounts.values()
         ]
         status = {"pid": os.getpid(), "epoch": self._islands.epoch, "hosts": hosts, "clients": clients}
-        account.channel.send(messages.Status(request, status))
+        account.channel.send(messages.Status(message.request, status))
 
-    async def _usage(self, host: Host) -> Mapping[str, Any]:
+    async def _usage(self, host: Host, trace: bool) -> Mapping[str, Any]:
         request = next(self._usage_numbers)
         waiting = self._usages[request] = asyncio.get_running_loop().create_future()
-        host.channel.send(messages.AskUsage(request))
+        host.channel.send(messages.AskUsage(request, trace))
         try:
             return await asyncio.wait_for(waiting, _USAGE_S)
         except TimeoutError:

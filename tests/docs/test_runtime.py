@@ -53,6 +53,8 @@ def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Pa
             ["2", "island-1"],
             ["3", "island-1"],
         ]
+        subprocess.run([*trainyard, "trace", "trace.json", *where], check=True, **options)  # type: ignore[call-overload]
+        assert '"name": "island-1, host 3"' in (tmp_path / "trace.json").read_text()
         (tmp_path / "clients.txt").write_text("default 1 guess\n")
         refused = subprocess.run([*trainyard, "status", *where], stdout=subprocess.PIPE, check=False, **options)  # type: ignore[call-overload]
         assert (refused.returncode, "token: unknown" in refused.stderr) == (1, True)

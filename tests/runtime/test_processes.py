@@ -142,6 +142,23 @@ def test_timers_of_a_gang_run_side_by_side(runtime: rt.LocalRuntime) -> None:
     assert time.monotonic() - started_s >= 0.2
 
 
+def test_gangs_run_in_one_order_on_all_devices(runtime: rt.LocalRuntime) -> None:
+    (one,) = slices(runtime, 4)
+    x: Any = np.zeros(4)
+    wait, add = rt.pmap(rt.timer(0.001, name="pause"), devices=one), rt.pmap(add_one, devices=one)
+    for _ in range(20):
+        x = add(wait(x))
+    x.wait(PATIENCE_S)
+    rows: dict[tuple[int, int], list[tuple[int, str]]] = {}
+    for event in runtime.trace():
+        if event["ph"] == "X":
+            rows.setdefault((event["pid"], event["tid"]), []).append((event["args"]["execution"], event["name"]))
+    orders = [row[-40:] for row in rows.values() if any(name == "pause" for _, name in row)]
+    assert len(orders) == 4
+    assert all(order == orders[0] for order in orders)
+    assert [name for _, name in orders[0]] == ["pause", "add_one"] * 20
+
+
 def test_strangers_are_refused(runtime: rt.LocalRuntime) -> None:
     with pytest.raises(rt.RefusedError, match="token: unknown"):
         rt.connect(runtime.address, "guess")
@@ -269,7 +286,7 @@ def test_shares_follow_weights(tmp_path: Path) -> None:
         started = []
         for name in ("light", "heavy"):
             client = rt.connect(runtime.address, runtime.tokens[name])
-            wait = rt.pmap(rt.timer(0.02), devices=client.make_virtual_device_set().add_slice(1))
+            wait = rt.pmap(rt.timer(0.03), devices=client.make_virtual_device_set().add_slice(1))
             started.append((client, [wait(np.ones(1)) for _ in range(40)]))
         for client, _ in started:
             client.status()  # the server has taken all that came before
@@ -277,7 +294,7 @@ def test_shares_follow_weights(tmp_path: Path) -> None:
         (light, of_light), (heavy, of_heavy) = started
         of_heavy[-1].wait(PATIENCE_S)
         (account,) = [each for each in runtime.status()["clients"] if each["client"].startswith("light")]
-        assert account["executions"] > 15  # by equal shares it would have few left
+        assert account["executions"] > 5  # by equal shares it would have one or two left
         of_light[-1].wait(PATIENCE_S)
         light.close()
         heavy.close()

@@ -1,12 +1,14 @@
 """``trainyard runtime``: a server for programs over islands of devices, and what it is doing."""
 
 import asyncio
+import json
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
@@ -14,6 +16,9 @@ from rich.console import Group
 from hostlib.addresses import check_server
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
 from trainyard.cli.output import PrintableConsole, number_table
+
+if TYPE_CHECKING:
+    from runtime import Runtime
 
 AddressOption = Annotated[
     str, typer.Option("--address", metavar="ADDRESS", help="Where the server listens: unix:/PATH or HOST:PORT.")
@@ -90,6 +95,30 @@ def serve(
 @runtime.command(epilog=EXIT_STATUS)
 def status(address: AddressOption, clients: ClientsOption, name: NameOption = "default") -> None:
     """Show the hosts and clients of a running server."""
+    with _connected(address, clients, name) as connected:
+        shown = connected.status()
+    PrintableConsole().print(Group(_hosts_table(shown), _clients_table(shown)))
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def trace(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the trace goes, as JSON for ui.perfetto.dev.")],
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+) -> None:
+    """Write what the devices of a running server ran lately, for Perfetto or Chrome: a row for each device."""
+    with _connected(address, clients, name) as connected:
+        events = connected.trace()
+    try:
+        file.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    except OSError as error:
+        fail(f"{file}: cannot be written: {error.strerror}")
+
+
+@contextmanager
+def _connected(address: str, clients: Path, name: str) -> "Iterator[Runtime]":
+    """Connect as a client of the file, or end the command."""
     from runtime import Runtime, RuntimeFailure
 
     _check_address(address)
@@ -98,12 +127,11 @@ def status(address: AddressOption, clients: ClientsOption, name: NameOption = "d
         refuse(f"{clients}: there is no client {name!r}")
     try:
         with Runtime(address, known[name][1]) as connected:
-            shown = connected.status()
+            yield connected
     except OSError as error:
         fail(f"{address}: nobody answers: {error.strerror}")
     except RuntimeFailure as error:
         fail(f"{address}: {error}")
-    PrintableConsole().print(Group(_hosts_table(shown), _clients_table(shown)))
 
 
 def _hosts_table(shown: Mapping[str, Any]) -> Any:
