@@ -16,7 +16,7 @@ benchmark checks all results. A figure is the median of the rounds. Names in ``F
 - ``multi_client_share``: 1, 2, 4, 8 and 16 clients keep one device of timers of 1.04 and of 2.4 ms busy: the share of
   time that it computes, the least of all. ``multi_client_drop`` is how much that falls, at most, as clients are added.
 - ``share_error``: four clients with weights 1:1:1:1 and 1:2:4:8 and timers of 2 ms: how far the time that each gets in
-  1,000 of them is from its share, relative to the share, at most.
+  1,000 of them is from its share, relative to the share, at most. The device's own trace says what ran.
 - ``failure_detected_s``: from killing an executor until a client that waits for a result of it has the error, at most.
 - ``lower_s``, ``lower_cached_s``: to lower a program of 16 stages on 1,000 hosts with 8,000 devices, and to find it
   again. Each host reads its own part out of what it gets, which is not counted.
@@ -54,6 +54,7 @@ from runtime.program import Call, Input, Output, Program, Value
 Figures = dict[str, float]
 
 CHAIN = 128
+QUANTA = 1000
 PATIENCE_S = 120.0
 
 BUDGETS = (
@@ -208,21 +209,22 @@ def clients() -> Figures:
 
 def _client_share(number: int, duration_s: float) -> float:
     with rt.local(islands=1, hosts=1, devices=1) as runtime:
-        done, taken_s = _run_clients(runtime, [runtime.tokens["local"]] * number, duration_s, quanta=1000)
-    return sum(done) * duration_s / taken_s
+        _, taken_s = _run_clients(runtime, [runtime.tokens["local"]] * number, duration_s)
+    return QUANTA * duration_s / taken_s
 
 
-def _run_clients(
-    runtime: rt.LocalRuntime, tokens: list[str], duration_s: float, quanta: int
-) -> tuple[list[int], float]:
-    """Let clients submit timers until so many have run together; return how many of each ran, and the time."""
-    waiting, done = 16, [0] * len(tokens)
+def _run_clients(runtime: rt.LocalRuntime, tokens: list[str], duration_s: float) -> tuple[list[dict[str, Any]], float]:
+    """Let clients submit timers, each 16 ahead, and look once all have begun.
+
+    Return ``QUANTA`` that the device ran one after the other, and how long clients waited for as many.
+    """
+    ahead, done = 16, [0] * len(tokens)
     is_over = False
 
     def submit(client: int, connected: rt.Runtime) -> None:
         wait = rt.pmap(rt.timer(duration_s), devices=connected.make_virtual_device_set().add_slice(1))
         x = np.zeros(1, np.float32)
-        running = [wait(x) for _ in range(waiting)]
+        running = [wait(x) for _ in range(ahead)]
         while not is_over:
             running.pop(0).wait(PATIENCE_S)
             done[client] += 1
@@ -235,16 +237,17 @@ def _run_clients(
             threads.append(Thread(target=submit, args=(client, connected)))
         for thread in threads:
             thread.start()
-        while sum(done) < waiting * len(tokens):  # until all have begun
+        while min(done) == 0:
             time.sleep(0.001)
-        before, started_s = list(done), time.perf_counter()
-        while sum(done) - sum(before) < quanta:
+        begun, started_s = sum(done), time.perf_counter()
+        while sum(done) < begun + QUANTA:
             time.sleep(0.001)
-        after, taken_s = list(done), time.perf_counter() - started_s
+        taken_s = (time.perf_counter() - started_s) * QUANTA / (sum(done) - begun)
+        events = sorted((each for each in runtime.trace() if each["ph"] == "X"), key=lambda each: each["ts"])
         is_over = True
         for thread in threads:
             thread.join()
-    return [late - early for late, early in zip(after, before, strict=True)], taken_s
+    return events[begun : begun + QUANTA], taken_s
 
 
 def shares() -> Figures:
@@ -255,7 +258,9 @@ def shares() -> Figures:
 def _share_error(weights: tuple[int, ...]) -> float:
     named = {f"client-{number}": float(weight) for number, weight in enumerate(weights)}
     with rt.local(islands=1, hosts=1, devices=1, policy="shares", weights=named) as runtime:
-        done, _ = _run_clients(runtime, [runtime.tokens[name] for name in named], 2e-3, quanta=1000)
+        events, _ = _run_clients(runtime, [runtime.tokens[name] for name in named], 2e-3)
+    ran = [each["args"]["client"].partition("#")[0] for each in events]
+    done = [ran.count(name) for name in named]
     return max(
         abs(each / sum(done) - weight / sum(weights)) / (weight / sum(weights))
         for each, weight in zip(done, weights, strict=True)

@@ -40,8 +40,8 @@ PIECE = struct.Struct("!qiii")
 """Execution, edge, destination shard, source shard."""
 GRANT = struct.Struct("!qi")
 """Execution, node."""
-COMPLETION = struct.Struct("!qid")
-"""Execution, node, seconds that a shard took."""
+COMPLETION = struct.Struct("!qidd")
+"""Execution, node, seconds that a shard took at most, and seconds since the last one ended."""
 
 
 class Frame(NamedTuple):

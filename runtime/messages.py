@@ -229,10 +229,12 @@ class ReleaseOn:
 
 @dataclass(frozen=True, slots=True)
 class DropClient:
-    """A client is gone: what belongs to it goes too."""
+    """A client is gone: what belongs to it goes too, also the functions and subprograms loaded for it."""
 
     client: int
     failure: Failure
+    functions: tuple[int, ...]
+    subprograms: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from runtime.tracing import TracedProgram
 
 _PATIENCE_S = 60.0
 _MOST_UNNEEDED = 16
-"""So many arrays are released by one message, or what there is when nothing else happens."""
+"""So many arrays are released by one message, or what there is several times a second."""
 
 
 class Runtime:

@@ -38,8 +38,8 @@ class Outside(Protocol):
     def advance(self, device: int) -> None:
         """Let a device start what has become ready."""
 
-    def completed(self, execution: int, node: int, duration_s: float) -> None:
-        """Report that all local shards of a node have ended."""
+    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
+        """Report that all local shards of a node have ended, the last one at ``end_s``."""
 
 
 class LoadedSubprogram:
@@ -71,7 +71,7 @@ class _Execution:
         self.partial: dict[tuple[int, int], tuple[Array, int]] = {}
         self.results: dict[tuple[int, int], int] = {}
         self.left = {node: len(shards) for node, shards in loaded.plan.shards.items()}
-        self.longest_s: dict[int, float] = {}
+        self.times_s: dict[int, tuple[float, float]] = {}
 
     def computation(self, node: int, shard: int) -> Computation:
         found = self.computations.get((node, shard))
@@ -118,6 +118,18 @@ class Dataflow:
         self._subprograms[number] = LoadedSubprogram(
             subprogram, self._host, [self._functions[each] for each in functions]
         )
+
+    @property
+    def loaded(self) -> int:
+        """Functions and subprograms that are known."""
+        return len(self._functions) + len(self._subprograms)
+
+    def unload(self, functions: Sequence[int], subprograms: Sequence[int]) -> None:
+        """Forget functions and subprograms, as far as they are known; nothing that runs may need them."""
+        for number in functions:
+            self._functions.pop(number, None)
+        for number in subprograms:
+            self._subprograms.pop(number, None)
 
     def run(self, message: Run, payload: bytearray | memoryview) -> None:
         """Start an execution: its results have buffers from now on, and what is granted is enqueued."""
@@ -171,8 +183,8 @@ class Dataflow:
         shape = tuple(each.stop - each.start for each in piece.destination_slices)
         self._arrive(execution, edge, destination, source, np.frombuffer(data, dtype).reshape(shape))
 
-    def end_computation(self, computation: Computation, done: Done) -> None:
-        """Take what a device has computed."""
+    def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        """Take what a device has computed, until ``end_s``."""
         execution = self._executions.get(computation.execution)
         computation.inputs = []
         if execution is None:
@@ -186,11 +198,12 @@ class Dataflow:
                 self._store.put(execution.client, handle, shard, array)
             self._give(execution, Value(node, output), shard, array)
         execution.computations.pop((node, shard), None)
-        execution.longest_s[node] = max(done.duration_s, execution.longest_s.get(node, 0.0))
+        longest_s, last_s = execution.times_s.get(node, (0.0, end_s))
+        execution.times_s[node] = (max(longest_s, done.duration_s), max(last_s, end_s))
         execution.left[node] -= 1
         if execution.left[node] == 0:
             del execution.left[node]
-            self._outside.completed(execution.number, node, execution.longest_s.pop(node))
+            self._outside.completed(execution.number, node, *execution.times_s.pop(node))
             self._end_if_done(execution)
 
     def abort(self, number: int, failure: Failure) -> None:

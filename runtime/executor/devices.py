@@ -37,7 +37,7 @@ class Device:
     the host does meanwhile costs it nothing.
     """
 
-    def __init__(self, number: int, loop: Loop, on_done: Callable[[Computation, Done], None]) -> None:
+    def __init__(self, number: int, loop: Loop, on_done: Callable[[Computation, Done, float], None]) -> None:
         self.number = number
         self._loop = loop
         self._on_done = on_done
@@ -112,7 +112,7 @@ class Device:
                 end_s,
             )
         )
-        self._on_done(computation, done)
+        self._on_done(computation, done, end_s)
 
     def _hand_over(self, computation: Computation) -> None:
         if self._work is None:

@@ -42,7 +42,7 @@ class Executor:
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._addresses: dict[int, str] = {}
         self._peers: dict[int, Connection] = {}
-        self._completions: list[bytes] = []
+        self._completions: list[tuple[int, int, float, float]] = []
         self._prepared_s = 0.0
         self._listener = listening(settings.address)
         self._listener.setblocking(False)
@@ -99,18 +99,20 @@ class Executor:
         """Let a device start what has become ready."""
         self._devices[device].advance()
 
-    def completed(self, execution: int, node: int, duration_s: float) -> None:
+    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
         """Report that all local shards of a node have ended; reports of a millisecond go together."""
         if not self._completions:
             self._loop.at(time.perf_counter() + _REPORT_S, self._send_completions)
-        self._completions.append(COMPLETION.pack(execution, node, duration_s))
+        self._completions.append((execution, node, duration_s, end_s))
 
     def _send_completions(self) -> None:
-        self._server.send(Kind.COMPLETIONS, b"".join(self._completions))
+        now_s = time.perf_counter()
+        packed = (COMPLETION.pack(*ended, taken_s, now_s - end_s) for *ended, taken_s, end_s in self._completions)
+        self._server.send(Kind.COMPLETIONS, b"".join(packed))
         self._completions.clear()
 
-    def _end_computation(self, computation: Computation, done: Done) -> None:
-        self._dataflow.end_computation(computation, done)
+    def _end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        self._dataflow.end_computation(computation, done, end_s)
 
     # Connections
 
@@ -198,6 +200,7 @@ class Executor:
 
     def _drop_client(self, message: messages.DropClient) -> None:
         self._dataflow.drop_client(message.client, message.failure)
+        self._dataflow.unload(message.functions, message.subprograms)
         self._store.drop_client(message.client, message.failure)
         self._drop_dead()
 
@@ -222,6 +225,7 @@ class Executor:
             "handles": self._store.handles,
             "size_bytes": self._store.size_bytes,
             "executions": self._dataflow.running,
+            "loaded": self._dataflow.loaded,
             "waiting_pieces": self._dataflow.waiting_pieces,
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],

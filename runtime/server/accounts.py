@@ -55,15 +55,16 @@ class Account:
     arrays: dict[int, HeldArray] = field(default_factory=dict)
     lowering: LoweringCache = field(default_factory=LoweringCache)
     executions: set[int] = field(default_factory=set)
+    subprograms: set[int] = field(default_factory=set)
     _first_numbers: WeakKeyDictionary[LoweredProgram, int] = field(default_factory=WeakKeyDictionary)
 
     def first_number(self, lowered: LoweredProgram) -> int:
         """Return the number under which hosts know the first subprogram of a lowered program; the others follow."""
         first = self._first_numbers.get(lowered)
         if first is None:
-            first = self._first_numbers[lowered] = next(_numbers)
-            for _ in lowered.subprograms[1:]:
-                next(_numbers)
+            numbers = [next(_numbers) for _ in lowered.subprograms]
+            first = self._first_numbers[lowered] = numbers[0]
+            self.subprograms.update(numbers)
         return first
 
     @property

@@ -9,16 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-import numpy as np
-
 from runtime import messages
-from runtime.lowering.assign import AT_CLIENT, CLIENT_HOST
+from runtime.lowering.assign import AT_CLIENT
 from runtime.lowering.subprograms import LoweredProgram
 from runtime.messages import Failure
-from runtime.program import Program
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
 from runtime.server.accounts import Account, HeldArray, NumberedFunction, RegisteredProgram
+from runtime.server.arguments import pieces_of_arguments
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
 
@@ -29,14 +27,14 @@ _LEARNING = 0.2
 
 @dataclass(eq=False)
 class Execution:
-    """A program that runs: its gangs by node, and how many hosts have still to end each."""
+    """A program that runs: its gangs by node, and how many hosts have still to end each, with when the last one did."""
 
     number: int
     account: Account
     registered: RegisteredProgram
     lowered: LoweredProgram
     gangs: Mapping[int, int]
-    left: dict[int, int]
+    left: dict[int, tuple[int, float]]
     results: Sequence[int]
 
     def function(self, node: int) -> NumberedFunction:
@@ -91,7 +89,7 @@ class Executions:
         layouts = [AT_CLIENT if each is None else each.layout for each in held]
         try:
             lowered = account.lowering.lowered(message.program, registered.program, epoch, account.slices, layouts)
-            pieces = _cut(lowered, message, payload)
+            pieces = pieces_of_arguments(lowered, message.arguments, payload)
         except ValueError as error:
             failure = failure or Failure("RefusedError", str(error))
         else:
@@ -105,7 +103,7 @@ class Executions:
         gangs = {placed.node: next(self._gang_numbers) for placed in lowered.calls}
         for handle, value in zip(message.results, registered.program.results, strict=True):
             account.arrays[handle] = HeldArray(lowered.layout(value), gangs[value.node])
-        left = {placed.node: len(lowered.placement(placed.node).shards_by_host) for placed in lowered.calls}
+        left = {placed.node: (len(lowered.placement(placed.node).shards_by_host), 0.0) for placed in lowered.calls}
         execution = Execution(next(self._numbers), account, registered, lowered, gangs, left, message.results)
         self._running[execution.number] = execution
         account.executions.add(execution.number)
@@ -121,20 +119,22 @@ class Executions:
         if not own:
             self._dispatch.send(grants)
 
-    def completed(self, reports: Iterable[tuple[int, int, float]]) -> None:
-        """Note that a host has completed its shards of nodes: (execution, node, seconds of the longest shard)."""
+    def completed(self, reports: Iterable[tuple[int, int, float, float]]) -> None:
+        """Note what a host has completed: execution, node, seconds of the longest shard, and since the last one."""
         now_s = time.monotonic()
-        for number, node, duration_s in reports:
+        for number, node, duration_s, ago_s in reports:
             execution = self._running.get(number)
             if execution is None:
                 continue
-            execution.left[node] -= 1
-            if execution.left[node]:
+            left, ended_s = execution.left[node]
+            ended_s = max(ended_s, now_s - ago_s)
+            if left > 1:
+                execution.left[node] = (left - 1, ended_s)
                 continue
             function = execution.function(node)
             function.seconds += _LEARNING * (duration_s - function.seconds)
             del execution.left[node]
-            self._end_gang(execution, node, now_s)
+            self._end_gang(execution, node, ended_s)
             if not execution.left:
                 self._forget(execution)
         self.pass_grants()
@@ -248,37 +248,3 @@ class Executions:
         self._running.pop(execution.number, None)
         self._dispatch.forget(execution.number)
         execution.account.executions.discard(execution.number)
-
-
-def _cut(
-    lowered: LoweredProgram, message: messages.Execute, payload: memoryview
-) -> dict[int, list[tuple[int, int, bytes]]]:
-    """Cut arguments that came with the request into the pieces that hosts need: (edge, shard, data) by host."""
-    arrays = _arguments(lowered.program, message, payload)
-    pieces: dict[int, list[tuple[int, int, bytes]]] = {}
-    for edge in lowered.edges:
-        if lowered.placements[edge.source_placement].hosts != (CLIENT_HOST,):
-            continue
-        array, resharding = arrays[edge.value.node], edge.resharding
-        for shard, host in enumerate(lowered.placements[edge.destination_placement].hosts):
-            part = array[resharding.piece(0, shard).source_slices]
-            pieces.setdefault(host, []).append((edge.number, shard, part.tobytes()))
-    return pieces
-
-
-def _arguments(
-    program: Program, message: messages.Execute, payload: memoryview
-) -> dict[int, "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"]:
-    """Return the arguments in a payload by node. Raises ValueError for a payload of another size."""
-    arrays = {}
-    offset = 0
-    for node, (handle, spec) in enumerate(zip(message.arguments, program.arguments, strict=True)):
-        if handle < 0:
-            if offset + spec.size_bytes > len(payload):
-                raise ValueError(f"{program.name}: argument {node} is {spec}, and the request ends before it")
-            data = payload[offset : offset + spec.size_bytes]
-            arrays[node] = np.frombuffer(data, spec.dtype).reshape(spec.shape)
-            offset += spec.size_bytes
-    if offset != len(payload):
-        raise ValueError(f"{program.name}: the request holds {len(payload)} bytes of arguments, expected {offset}")
-    return arrays

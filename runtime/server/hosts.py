@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from runtime import messages
 from runtime.frames import GRANT, Kind
 from runtime.lowering.subprograms import Subprogram
+from runtime.messages import Failure
 from runtime.server.channel import Channel
 
 
@@ -37,6 +38,13 @@ class Host:
         if number not in self.functions:
             self.channel.send(messages.LoadFunction(number, function))
             self.functions.add(number)
+
+    def drop_client(self, client: int, failure: Failure, functions: set[int], subprograms: set[int]) -> None:
+        """Make the host forget a client that is gone, with what of these was loaded for it."""
+        known = (functions & self.functions, subprograms & self.subprograms)
+        self.functions -= functions
+        self.subprograms -= subprograms
+        self.channel.send(messages.DropClient(client, failure, *(tuple(sorted(each)) for each in known)))
 
     def grant(self, grants: Iterable[tuple[int, int]]) -> None:
         """Let the host enqueue nodes of executions, in this order."""

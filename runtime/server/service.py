@@ -307,7 +307,8 @@ class Server:
         self._fetches.forget(account)
         self._islands.drop_client(account.label)
         for host in self._hosts.values():
-            host.channel.send(messages.DropClient(account.number, failure))
+            functions = {function.number for function in account.functions.values()}
+            host.drop_client(account.number, failure, functions, account.subprograms)
 
 
 def _is_same(token: str, known: str) -> bool:

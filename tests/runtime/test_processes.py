@@ -220,6 +220,7 @@ def test_slices_of_a_killed_executor_move_to_other_hosts() -> None:
 
 
 def test_what_a_client_leaves_behind_is_forgotten(runtime: rt.LocalRuntime) -> None:
+    loaded = [host["loaded"] for host in runtime.status()["hosts"]]
     other = rt.connect(runtime.address, runtime.tokens["local"])
     (one,) = slices(other, 2)
     rt.pmap(rt.timer(60), devices=one)(np.ones(2))
@@ -229,13 +230,11 @@ def test_what_a_client_leaves_behind_is_forgotten(runtime: rt.LocalRuntime) -> N
     with pytest.raises(rt.DisconnectedError, match="the client is closed"):
         kept.numpy(PATIENCE_S)
     until_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until_s:
-        status = runtime.status()
-        if len(status["clients"]) == 1 and all(
-            not any(host["queued"]) or host["executions"] for host in status["hosts"]
-        ):
-            break
-        time.sleep(0.1)
+    while len(runtime.status()["clients"]) > 1 and time.monotonic() < until_s:
+        time.sleep(0.01)
+    status = runtime.status()
+    assert not any(host["executions"] or sum(host["queued"]) for host in status["hosts"])
+    assert [host["loaded"] for host in status["hosts"]] == loaded
     (two,) = slices(runtime, 2)
     assert values(rt.pmap(add_one, devices=two)(np.zeros(2))) == [[1, 1]]
 

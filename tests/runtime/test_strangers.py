@@ -90,7 +90,7 @@ def test_strangers_send_no_pickle_and_nothing_large(runtime: rt.LocalRuntime) ->
         ([framed(messages.Execute(3, (), ()))], "there is no program 3"),
         ([framed(messages.RegisterProgram(0, chain(4, 2, 2), (9,)))], "chain: there is no function 9"),
         ([framed(messages.RegisterProgram(0, chain(4, 2, 2), ()))], "not in its table"),
-        ([framed(messages.DropClient(0, messages.Failure("", "")))], "clients send no DropClient"),
+        ([framed(messages.DropClient(0, messages.Failure("", ""), (), ()))], "clients send no DropClient"),
         ([prefix(Kind.GRANTS, b"", 0)], "clients send no frames of kind 3"),
         ([framed(messages.Execute(0, (5,), (0,)))], "there is no array 5"),
         ([framed(messages.Execute(0, (), (0,)))], "chain: expected a handle for each argument and result"),
