@@ -30,6 +30,7 @@ from hostlib.types import (
     Nic,
     Path,
     Profile,
+    Sent,
 )
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Profile",
     "RefusalReason",
     "RefusedError",
+    "Sent",
     "StartShift",
     "TaskGraph",
     "Transfer",

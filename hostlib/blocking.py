@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -22,7 +22,7 @@ from hostlib.client import Client
 from hostlib.credentials import Credentials
 from hostlib.errors import RefusalReason, RefusedError
 from hostlib.task_graph import TaskGraph
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Nic, Profile
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Nic, Profile, Sent
 
 _LOG = logging.getLogger(__name__)
 
@@ -89,9 +89,11 @@ class BlockingClient:
         """See ``Client.register_flow_groups``."""
         self._do(self._client.register_flow_groups, job, flow_groups, task_graph)
 
-    def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
+    def start_flow_groups(
+        self, job: str, flow_groups: Sequence[str], iteration: int, sent: Mapping[str, Sent] | None = None
+    ) -> None:
         """See ``Client.start_flow_groups``."""
-        self._do(self._client.start_flow_groups, job, flow_groups, iteration)
+        self._do(self._client.start_flow_groups, job, flow_groups, iteration, sent)
 
     def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """See ``Client.end_flow_groups``."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Address
 from types import TracebackType
@@ -18,7 +18,7 @@ from hostlib.job_session import Clock, JobSession, WallClock
 from hostlib.messages import MAX_TASK_GRAPH_BYTES, task_graph_to_wire
 from hostlib.reachability import Reachability
 from hostlib.task_graph import TaskGraph
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Nic, Profile
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Nic, Profile, Sent
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,14 +116,23 @@ class Client:
         groups = checks.items("flow_groups", flow_groups, FlowGroup)
         self._session(job).add_flow_groups(groups, _checked(task_graph))
 
-    def start_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
-        """Report that flow groups of an iteration start to send."""
-        self._session(job).note_instances(checks.items("flow_groups", flow_groups, str), GroupInstance(iteration))
+    def start_flow_groups(
+        self, job: str, flow_groups: Sequence[str], iteration: int, sent: Mapping[str, Sent] | None = None
+    ) -> None:
+        """Report that flow groups of an iteration start to send.
+
+        ``sent`` says what those send that can send less than they registered, as compressed gradients; it holds until
+        it is said anew. The registered sizes stay known: the controller tells such a group what it may count on.
+        """
+        names = checks.items("flow_groups", flow_groups, str)
+        self._session(job).note_instances(
+            {name: GroupInstance(iteration, sent=(sent or {}).get(name)) for name in names}
+        )
 
     def end_flow_groups(self, job: str, flow_groups: Sequence[str], iteration: int) -> None:
         """Report that all flows of these groups have arrived. Starting the next iteration implies it."""
-        instance = GroupInstance(iteration, has_ended=True)
-        self._session(job).note_instances(checks.items("flow_groups", flow_groups, str), instance)
+        names = checks.items("flow_groups", flow_groups, str)
+        self._session(job).note_instances(dict.fromkeys(names, GroupInstance(iteration, has_ended=True)))
 
     def report_profile(self, job: str, profile: Profile, task_graph: TaskGraph | None = None) -> None:
         """Replace the profile of a job, and its task graph if there is another one."""

@@ -19,6 +19,7 @@ from hostlib.messages import (
     directives_from_wire,
     five_tuple_from_wire,
     flow_groups_to_wire,
+    instance_to_wire,
     job_to_wire,
     locations_from_wire,
     plan_from_wire,
@@ -113,10 +114,7 @@ class Connection:
 
     async def start_flow_groups(self, job: str, instances: Mapping[str, GroupInstance]) -> None:
         """Report starts and ends of flow groups, each in its iteration. This also renews the lease."""
-        messages = [
-            wire.FlowGroupInstance(flow_group=group, iteration=instance.iteration, has_ended=instance.has_ended)
-            for group, instance in instances.items()
-        ]
+        messages = [instance_to_wire(group, instance) for group, instance in instances.items()]
         request = wire.StartFlowGroupsRequest(job=job, owner_token=self.owner_token, instances=messages)
         await self._channel.call(methods.START_FLOW_GROUPS, request, self._deadline_s)
 

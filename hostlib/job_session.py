@@ -7,7 +7,7 @@ loss.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from hostlib.connection import Connection
 from hostlib.errors import ControllerError, RefusalReason, RefusedError, UnreachableError
 from hostlib.reachability import Reachability
 from hostlib.task_graph import TaskGraph, check_sends
-from hostlib.types import Directives, FiveTuple, FlowGroup, GroupInstance, Job, Profile
+from hostlib.types import Directives, FiveTuple, FlowGroup, GroupInstance, Job, Profile, Sent
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ class JobSession:
         self._arrived_s = clock.now_s()
         self._groups: dict[str, FlowGroup] = {}
         self._instances: dict[str, GroupInstance] = {}
+        self._sent: dict[str, Sent] = {}
         self._graph: TaskGraph | None = None
         self._registered: set[str] = set()
         self._known_profile: Profile | None = None
@@ -102,12 +103,14 @@ class JobSession:
         self._groups = groups
         self._wanted.set()
 
-    def note_instances(self, names: Sequence[str], instance: GroupInstance) -> None:
+    def note_instances(self, instances: Mapping[str, GroupInstance]) -> None:
         """Record instances of these groups. Raises ValueError for an unknown group."""
-        if unknown := [name for name in names if name not in self._groups]:
+        if unknown := [name for name in instances if name not in self._groups]:
             raise ValueError(f"job {self.job.name!r} has no flow group {unknown[0]!r}")
-        # Keep only the newest; instances that an absent controller missed are over.
-        self._instances |= dict.fromkeys(names, instance)
+        self._sent |= {name: instance.sent for name, instance in instances.items() if instance.sent is not None}
+        # Keep only the newest; instances that an absent controller missed are over. What is sent is always told, for
+        # the controller may be another one than before.
+        self._instances |= {name: replace(each, sent=self._sent.get(name)) for name, each in instances.items()}
         self._wanted.set()
 
     def report_profile(self, profile: Profile, task_graph: TaskGraph | None = None) -> None:

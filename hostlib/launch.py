@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     given = parser.parse_args(arguments)
     if importlib.util.find_spec("torch") is None:
-        print("PyTorch is not installed here: install trainyard-hostlib[torch]", file=sys.stderr)
+        print("PyTorch is not installed here: pip install './hostlib[torch]' in the checkout", file=sys.stderr)
         return 1
     command = _command(given.script, given.arguments, is_module=given.module)
     if command is not None:

@@ -14,6 +14,7 @@ from hostlib.types import (
     FlowDecision,
     FlowDirective,
     FlowGroup,
+    GroupInstance,
     Job,
     JobDecision,
     Nic,
@@ -49,6 +50,14 @@ def job_to_wire(job: Job, owner_token: str, age_s: float) -> wire.RegisterJobReq
         owner_token=owner_token,
         age_s=age_s,
     )
+
+
+def instance_to_wire(flow_group: str, instance: GroupInstance) -> wire.FlowGroupInstance:
+    """Convert a report of an instance."""
+    message = wire.FlowGroupInstance(flow_group=flow_group, iteration=instance.iteration, has_ended=instance.has_ended)
+    if instance.sent is not None:
+        message.sent_bytes, message.reason = instance.sent.size_bytes, instance.sent.reason
+    return message
 
 
 def profile_to_wire(profile: Profile) -> wire.Profile:
@@ -127,11 +136,18 @@ def directives_from_wire(pages: Sequence[wire.DirectivesResponse]) -> Directives
         pages[0].time_shift_s if pages[0].HasField("time_shift_s") else None,
         tuple(
             FlowDirective(
-                flow.flow_group, flow.flow, _path_from_wire(flow.path), flow.level, flow.order, flow.source_port
+                flow.flow_group,
+                flow.flow,
+                _path_from_wire(flow.path),
+                flow.level,
+                flow.order,
+                flow.source_port,
+                flow.rate_bps if flow.HasField("rate_bps") else None,
             )
             for page in pages
             for flow in page.flows
         ),
+        {group.name: group.slack_s for page in pages for group in page.flow_groups},
     )
 
 

@@ -6,7 +6,7 @@ field. Lists become tuples, and NumPy's numbers Python's.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from hostlib import checks
@@ -85,10 +85,10 @@ class FiveTuple:
     destination_port: int
 
     def __post_init__(self) -> None:
-        for field, most in _FIVE_TUPLE_FIELDS:
-            value = getattr(self, field)
+        for name, most in _FIVE_TUPLE_FIELDS:
+            value = getattr(self, name)
             if not _is_int(value, most):
-                _set(self, field, checks.integer(field, value, 0, most))
+                _set(self, name, checks.integer(name, value, 0, most))
         checks.instance("source_address", self.source_address, IPv4Address)
         checks.instance("destination_address", self.destination_address, IPv4Address)
 
@@ -147,22 +147,44 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """What a flow group that can send less than it registered sends in an iteration, all flows together.
+
+    ``reason`` says why so much, in words for people.
+    """
+
+    size_bytes: int
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "size_bytes", checks.integer("size_bytes", self.size_bytes, 0, MAX_SIZE_BYTES))
+        checks.instance("reason", self.reason, str)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupInstance:
-    """The instance of a flow group in an iteration: started, or ended when all of its flows have arrived."""
+    """The instance of a flow group in an iteration: started, or ended when all of its flows have arrived.
+
+    ``sent`` is what it sends, where the job can compress that; None: as the instance before it.
+    """
 
     iteration: int
     has_ended: bool = False
+    sent: Sent | None = None
 
     def __post_init__(self) -> None:
         _set(self, "iteration", checks.integer("iteration", self.iteration, 0, MAX_ITERATION))
         checks.instance("has_ended", self.has_ended, bool)
+        if self.sent is not None:
+            checks.instance("sent", self.sent, Sent)
 
 
 @dataclass(frozen=True, slots=True)
 class FlowDirective:
     """How to send one flow of a group: its path, its level (7 the most urgent), its order at the host (0 first).
 
-    The host sends it from ``source_port``, which changes only if the controller assigned it.
+    The host sends it from ``source_port``, which changes only if the controller assigned it. ``rate_bps`` is what the
+    flow may count on while its group sends; None: the group sends what was registered, or the controller is too old.
     """
 
     flow_group: str
@@ -171,6 +193,7 @@ class FlowDirective:
     level: int
     order: int
     source_port: int
+    rate_bps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +201,14 @@ class Directives:
     """A job's part of one plan.
 
     ``time_shift_s`` is the start of its iterations after its arrival, modulo whole iterations (``StartShift``); None:
-    start whenever possible.
+    start whenever possible. ``slacks_s`` has, by flow group that can send less than registered, how long its last
+    transfer may take before computation waits for it.
     """
 
     plan_number: int
     time_shift_s: float | None
     flows: tuple[FlowDirective, ...]
+    slacks_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,31 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncompressed:
+    """A flow group that can be compressed, as it would be sent if it were not.
+
+    Attributes:
+        size_bytes: What its flows would send together.
+        window_s: For how long computation goes on, all in all, from the release of one of its transfers on until it
+            waits for it.
+        slack_s: That time for the last transfer alone.
+    """
+
+    size_bytes: float
+    window_s: float
+    slack_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class FlowGroup:
-    """An EchelonFlow: flows of one job whose ideal finish times an arrangement relates."""
+    """An EchelonFlow: flows of one job whose ideal finish times an arrangement relates.
+
+    Attributes:
+        name: Its name.
+        flows: Its flows, with what they send now.
+        uncompressed: What they would send if the job compressed nothing; None: it cannot.
+    """
 
     name: str
     flows: tuple[Flow, ...]
+    uncompressed: Uncompressed | None = None

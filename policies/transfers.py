@@ -126,6 +126,16 @@ def guessed_graph(transfers: Transfers, profile: "Profile") -> TaskGraph:
     return TaskGraph(tuple(tasks), is_guessed=True)
 
 
+def windows_s(graph: TaskGraph) -> dict[int, float]:
+    """Return by task that is a transfer how long after its release computation waits for it."""
+    starts_s, latest_s = _times_without_communication(graph.tasks)
+    return {
+        number: latest_s[number] - starts_s[number]
+        for number, task in enumerate(graph.tasks)
+        if isinstance(task, Transfer)
+    }
+
+
 def _times_without_communication(tasks: Sequence[Task]) -> tuple[list[float], list[float]]:
     """Return by task its earliest start, and its latest end that delays no iteration, if transfers take no time."""
     durations_s, starts_s = list(map(duration_s, tasks)), earliest_starts_s(tasks)

@@ -10,8 +10,10 @@ from controller.registry.jobs import RegisteredFlowGroup
 from controller.registry.requests import (
     FlowGroupRequest,
     FlowRequest,
+    InstanceRequest,
     JobRequest,
     NicReference,
+    Sent,
     TaskGraphRequest,
     TransferRequest,
 )
@@ -30,6 +32,9 @@ Item = TypeVar("Item")
 
 _MAX_REASONS = 64
 """Reasons for which a host's agent may drop packets; further ones are not read."""
+
+_REASON_LENGTH = 1_000
+"""Characters of a job's own words that are kept."""
 
 _FLOWS_PER_PAGE = 500
 """Encoding so many flows takes some milliseconds."""
@@ -55,6 +60,12 @@ def reading_flow_groups(messages: Iterable[wire.FlowGroup], requests: list[FlowG
             yield
         requests.append(FlowGroupRequest(message.name, tuple(flows)))
         yield
+
+
+def instance_request(message: wire.FlowGroupInstance) -> InstanceRequest:
+    """Decode a report of an instance; of a reason that is too long the begin."""
+    sent = Sent(message.sent_bytes, message.reason[:_REASON_LENGTH]) if message.HasField("sent_bytes") else None
+    return InstanceRequest(message.iteration, message.has_ended, sent)
 
 
 def task_graph_request(message: wire.TaskGraph) -> TaskGraphRequest:
@@ -166,6 +177,11 @@ def directives_pages(directives: JobDirectives, fabric: Fabric) -> Iterator[wire
             time_shift_s=directives.time_shift_s,
             flows=[_flow_directive(flow, fabric) for flow in flows],
             is_continued=number < len(pages),
+            flow_groups=[
+                wire.FlowGroupDirective(name=flow.key.group, slack_s=directives.slacks_s[flow.key.group])
+                for flow in flows
+                if flow.key.flow == 0 and flow.key.group in directives.slacks_s
+            ],
         )
 
 
@@ -177,6 +193,7 @@ def _flow_directive(directive: FlowDirective, fabric: Fabric) -> wire.FlowDirect
         level=directive.level,
         order=directive.order,
         source_port=directive.source_port,
+        rate_bps=directive.rate_bps,
     )
 
 

@@ -13,6 +13,7 @@ from controller.api.context import ServiceContext
 from controller.api.directive_pages import DirectivePages
 from controller.api.group_registrations import GroupRegistrations, assignments
 from controller.api.messages import (
+    instance_request,
     job_request,
     nic_locations,
     plan_pages,
@@ -23,7 +24,6 @@ from controller.api.probe_targets import ProbeTargets
 from controller.background import to_its_end
 from controller.registry.admission import check_name
 from controller.registry.errors import InvalidFieldError, UnknownJobError
-from controller.registry.requests import InstanceRequest
 from hostlib.messages import MAX_ADDRESSES_PER_CALL
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
@@ -105,12 +105,12 @@ class ControllerService:
         self._authorise(request.job, request.owner_token, caller)
         if len(request.instances) > MAX_INSTANCES_PER_CALL:
             raise InvalidFieldError(f"instances: one call has room for {MAX_INSTANCES_PER_CALL:,}")
-        reports = {
-            instance.flow_group: InstanceRequest(instance.iteration, instance.has_ended)
-            for instance in request.instances
-        }
+        reports = {instance.flow_group: instance_request(instance) for instance in request.instances}
+        sent_before = self._registry.sent_bytes(request.job)
         if self._registry.update_instances(request.job, reports, self._clock.now_s()):
             self._planner.mark_groups_changed()
+        if self._registry.sent_bytes(request.job) != sent_before:
+            self._planner.mark_changed()
         await self._commit(request.job, is_change=False)
         return wire.StartFlowGroupsResponse()
 

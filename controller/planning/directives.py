@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.background import in_slices, run_planning
 from controller.planning.decision import Decision
 from controller.registry.registry import Registry
+from policies.elastic import reliable_rates_bps
 from policies.flows import FlowKey
 from topologies.fabric import Path
 
@@ -15,28 +16,37 @@ _TOLD_AT_ONCE = 1
 
 @dataclass(frozen=True, slots=True)
 class FlowDirective:
-    """The path, level, order and source port of one flow; the path is that of the hash where the Plan sets none."""
+    """The path, level, order and source port of one flow; the path is that of the hash where the Plan sets none.
+
+    ``rate_bps`` is what it may count on, where its group can be compressed.
+    """
 
     key: FlowKey
     path: Path
     level: int
     order: int
     source_port: int
+    rate_bps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobDirectives:
-    """A job's part of a Plan; ``arrival_s`` tells apart jobs of the same name."""
+    """A job's part of a Plan; ``arrival_s`` tells apart jobs of the same name.
+
+    ``slacks_s`` has by flow group that can be compressed how long its last transfer may take.
+    """
 
     plan_number: int
     arrival_s: float
     time_shift_s: float | None
     flows: tuple[FlowDirective, ...]
+    slacks_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
     """The directives of a decision, by job."""
     plans = {job.name: job for job in decision.plan.jobs}
+    rates_bps = reliable_rates_bps(decision.snapshot, decision.plan)
     return {
         job.name: JobDirectives(
             decision.number,
@@ -44,11 +54,17 @@ def directives_of(decision: Decision) -> Mapping[str, JobDirectives]:
             plans[job.name].time_shift_s,
             tuple(
                 FlowDirective(
-                    flow.key, plan.path or flow.hashed_path, plan.level, plan.order, flow.five_tuple.source_port
+                    flow.key,
+                    plan.path or flow.hashed_path,
+                    plan.level,
+                    plan.order,
+                    flow.five_tuple.source_port,
+                    rates_bps.get(flow.key),
                 )
                 for flow in job.registered_flows
                 for plan in (decision.plan.flows[flow.key],)
             ),
+            {group.name: group.uncompressed.slack_s for group in job.flow_groups if group.uncompressed is not None},
         )
         for job in decision.snapshot.jobs
     }

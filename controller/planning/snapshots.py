@@ -1,12 +1,13 @@
 """Takes Snapshots of the registry, on which policies decide."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from controller.planning.compressed_jobs import compressed_job
 from controller.planning.scaled_graph import scaled_graph
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
@@ -71,6 +72,9 @@ class Snapshots:
         """The paths of these that are neither lost nor over ``_silent`` links; all, where there is no other."""
         self._silent: frozenset[int] = frozenset()
         self._jobs: dict[str, tuple[RegisteredJob, Measured | None, Job]] = {}
+        """Jobs as they would send uncompressed."""
+        self._compressed: dict[str, tuple[Job, Mapping[str, int], Job]] = {}
+        """Of jobs that compress: that job, what its flow groups send now, and the job that sends it."""
 
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
         """Take a Snapshot at ``time_s`` with the Plan in force; ``routing`` is set where links are dead."""
@@ -78,7 +82,7 @@ class Snapshots:
         version = None if probed is None else probed.version
         if routing.dead != self._routing.dead:
             self._routing = routing
-            for cache in (self._paths, self._candidates, self._jobs):
+            for cache in (self._paths, self._candidates, self._jobs, self._compressed):
                 cache.clear()
         probes_changed = version != self._probed_version
         self._probed_version = version
@@ -96,18 +100,29 @@ class Snapshots:
             elif probes_changed:
                 seen = job, measured, self._job(job, measured, time_s, seen[2])
             self._jobs[name] = seen
+        compressed, self._compressed = self._compressed, {}
+        jobs = tuple(self._as_sent(job, compressed.get(job.name)) for _, _, job in self._jobs.values())
         profiled = self._profiling.profiled
         return Snapshot(
             time_s=time_s,
             links=self._links,
-            jobs=tuple(job for _, _, job in self._jobs.values()),
+            jobs=jobs,
             num_levels=self._num_levels if profiled is None else self._num_levels - 1,
-            open_groups=tuple(chain.from_iterable(self._open_groups(job) for _, _, job in self._jobs.values())),
+            open_groups=tuple(chain.from_iterable(map(self._open_groups, jobs))),
             foreign_loads_bps={} if probed is None else probed.foreign_loads_bps(time_s),
             previous=previous,
             seed=self._seed,
             profiled=profiled,
         )
+
+    def _as_sent(self, job: Job, known: tuple[Job, Mapping[str, int], Job] | None) -> Job:
+        sent = self._registry.sent_bytes(job.name)
+        if not sent:
+            return job
+        if known is None or known[0] is not job or known[1] != sent:
+            known = job, sent, compressed_job(job, sent, self._links.rates_bps)
+        self._compressed[job.name] = known
+        return known[2]
 
     def _open_groups(self, job: Job) -> Iterator[OpenGroup]:
         instances = self._registry.instances(job.name)

@@ -1,6 +1,7 @@
 """Encodes Snapshots and Plans as facts, and decodes them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +11,7 @@ from controller.config import ControllerConfig
 from controller.planning.snapshots import link_states
 from controller.record.facts import Body, FactKey, FactKind, Facts
 from controller.record.graph_codec import graph_from_text, graph_text
-from policies.flows import Flow, FlowGroup, FlowKey
+from policies.flows import Flow, FlowGroup, FlowKey, Uncompressed
 from policies.job import Job, Profile
 from policies.memory_codec import EncodedMemory
 from policies.plan import FlowPlan, JobPlan, Plan
@@ -84,7 +85,9 @@ class SnapshotCodec:
                 if number not in written:
                     written[number] = None if self._is_all(flow) else list(flow.candidates)
                 flows.append(_flow_body(flow, number))
-            groups.append([group.name, flows])
+            uncompressed = group.uncompressed
+            told = [] if uncompressed is None else [list(astuple(uncompressed))]
+            groups.append([group.name, flows, *told])
         body = {
             "arrival_s": job.arrival_s,
             "gpus": job.gpus,
@@ -99,12 +102,12 @@ class SnapshotCodec:
         """Decode what ``encode_job`` has written; older records have no task graphs."""
         candidates: dict[tuple[int, int, int], Paths] = {}
         groups = []
-        for group, flows in body["groups"]:
+        for group, flows, *told in body["groups"]:
             keys = (FlowKey(name, group, number) for number in range(len(flows)))
             made = [
                 self._flow(key, flow, body["candidates"], candidates) for key, flow in zip(keys, flows, strict=True)
             ]
-            groups.append(FlowGroup(group, tuple(made)))
+            groups.append(FlowGroup(group, tuple(made), *(Uncompressed(*of_group) for of_group in told)))
         return Job(
             name,
             body["arrival_s"],

@@ -12,6 +12,7 @@ from controller.registry.admission import (
     check_job,
     check_measurable,
     check_profile,
+    check_transfer,
 )
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
 from controller.registry.graph_admission import GraphAdmission
@@ -213,11 +214,15 @@ class Registry:
                     f"instances[{position}].flow_group: job {name!r} has none named {quoted(group)}"
                 )
             check_iteration(instance.iteration, f"instances[{position}].iteration")
+            if instance.sent is not None:
+                check_transfer(instance.sent.size_bytes, self.fabric, f"instances[{position}]")
         self.renew(name, now_s)
         newest = self.instances(name)
         is_change = False
         for group, instance in reports.items():
             known = newest.get(group)
+            if instance.sent is not None and (known is None or known.iteration <= instance.iteration):
+                self._state.sent.setdefault(name, {})[group] = instance.sent
             if known is None or known.iteration < instance.iteration:
                 begun = FlowGroupInstance(instance.iteration, now_s, instance.has_ended)
             elif known.iteration == instance.iteration and instance.has_ended:
@@ -232,6 +237,14 @@ class Registry:
     def instances(self, name: str) -> Mapping[str, FlowGroupInstance]:
         """The newest instance of every flow group of a job that has begun one."""
         return self._state.instances.get(name, {})
+
+    def sent_bytes(self, name: str) -> Mapping[str, int]:
+        """What a job's flow groups that can send less than their templates say send now, as it has told last."""
+        return {group: sent.size_bytes for group, sent in self._state.sent.get(name, {}).items()}
+
+    def sent_reasons(self, name: str) -> Mapping[str, str]:
+        """Why these groups send so much, in the job's words."""
+        return {group: sent.reason for group, sent in self._state.sent.get(name, {}).items()}
 
     def change_source_ports(self, five_tuples: Mapping[FlowKey, FiveTuple]) -> frozenset[FlowKey]:
         """Give flows new 5-tuples; returns the flows that have theirs now.

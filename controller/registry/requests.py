@@ -69,8 +69,17 @@ class TaskGraphRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """What a flow group that can send less than its template says sends in an iteration, and why, in words."""
+
+    size_bytes: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRequest:
-    """A report that one iteration's instance of a flow group has begun, or has ended."""
+    """A report that one iteration's instance of a flow group has begun, or has ended; ``sent`` if it compresses."""
 
     iteration: int
     has_ended: bool = False
+    sent: Sent | None = None

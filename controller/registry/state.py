@@ -16,6 +16,7 @@ from controller.registry.journal import (
     SilenceChange,
     nothing_to_commit,
 )
+from controller.registry.requests import Sent
 from controller.registry.source_ports import SourcePorts
 from controller.registry.usage import QuotasOf, TenantUsage
 
@@ -33,6 +34,8 @@ class RegistryState:
         self.committed_jobs: dict[str, RegisteredJob] = self.jobs
         self.leases = JobLeases(lease_s)
         self.instances: dict[str, dict[str, FlowGroupInstance]] = {}
+        self.sent: dict[str, dict[str, Sent]] = {}
+        """By job and flow group, what it sends where it compresses. It is not stored: jobs tell it again and again."""
         self.source_ports = SourcePorts()
         self.usage = TenantUsage(quotas_of)
         self.groups = GroupIndex()
@@ -68,6 +71,7 @@ class RegistryState:
         self._leaving.append((job.tenant, _flows_of(job)))
         self.leases.drop(name)
         self.instances.pop(name, None)
+        self.sent.pop(name, None)
         self.groups.drop(name)
 
     def releasing(self) -> Iterator[None]:

@@ -67,8 +67,8 @@ def trained(case: TrainingCase) -> FoldCurve:
     """Train one fold with what the method sends at the case's rate."""
     method, real_job = METHODS[case.method], _job(case.job)
     steps = run(real_job, method, fixed(case.rate_mbps or _ANY_RATE_MBPS), case.steps)
-    plans = [step.plan for step in steps]
-    return train(TASKS[case.task], case.fold, plans, real_job.model, corrects_momentum=method.corrects_momentum)
+    sent = [(step.plan, step.remainder) for step in steps]
+    return train(TASKS[case.task], case.fold, sent, real_job.model, corrects_momentum=method.corrects_momentum)
 
 
 _ANY_RATE_MBPS = 1000.0
@@ -123,5 +123,7 @@ def _ratio(step: Step, model: RealModel) -> float:
     if isinstance(step.plan, LowRank):
         sent: float = sum(sum(low_rank_values(bucket, step.plan.rank)) for bucket in model.buckets)
     else:
-        sent = sum(choice.ratio * bucket.elements for choice, bucket in zip(step.plan, model.buckets, strict=True))
+        later = [0.0] * (len(step.plan) - 1) + [step.remainder.ratio if step.remainder else 0.0]
+        shares = (min(1.0, choice.ratio + more) for choice, more in zip(step.plan, later, strict=True))
+        sent = sum(share * bucket.elements for share, bucket in zip(shares, model.buckets, strict=True))
     return sent / model.elements

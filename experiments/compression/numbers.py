@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from experiments.compression.joint_outcomes import JointPlay
 from experiments.compression.outcomes import (
     TOLERATED_POINTS,
     AtRate,
@@ -25,6 +26,8 @@ COMPUTE_S = (0.25, 0.6)
 """Computation per step of the jobs that the keys are of."""
 TRAINED_COMPUTE_S = 0.25
 """Of the job whose choices the small models are trained with: the one with less time to send."""
+JOINT_POLICY = "trainyard"
+"""Of the controller, where two jobs share a link."""
 RATES_MBPS = (200.0, 500.0, 800.0)
 FAST_MBPS = 10_000.0
 
@@ -36,6 +39,7 @@ class Numbers:
     at_rates: Sequence[AtRate]
     scenarios: Sequence[UnderScenario]
     trained: Sequence[Trained]
+    joint: Sequence[JointPlay] = ()
 
     def keys(self) -> dict[str, float | None]:
         """Return all numbers by their keys; infinite: never reached."""
@@ -50,6 +54,8 @@ class Numbers:
             "scenario3_share": scenarios[Scenario.CONTENDED],
             "budget_used": self.budget_used(),
             "overhead_10_gbps": self.overhead_10_gbps(),
+            "joint_mean": self.joint_mean(),
+            "joint_worst": max((each.joint for each in self.joint), default=None),
         }
 
     def throughput_share(self, rate_mbps: float) -> float | None:
@@ -60,6 +66,10 @@ class Numbers:
         """Return by how much of its step ours is longer than plain DDP's at 10 Gbit/s, for the worst job."""
         found = [each.of(DENSE).share / each.of(OURS).share - 1 for each in self._of_keys(FAST_MBPS)]
         return max(found, default=None)
+
+    def joint_mean(self) -> float | None:
+        """Return the mean over mixes of two jobs of what both take with the controller over what they take apart."""
+        return mean([each.joint for each in self.joint]) if self.joint else None
 
     def find(self, task: str, method: str, rate_mbps: float) -> Trained | None:
         """Return a task under a method at a rate."""

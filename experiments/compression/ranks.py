@@ -47,6 +47,10 @@ class VirtualRanks:
             transmissions.append(reducer.transmission(Gradient(gradient, sections, [weights], seed), choice))
         return reduced(transmissions)
 
+    def remainder(self, bucket: int, weights: torch.Tensor, choice: Choice) -> torch.Tensor:
+        """Return the mean of what one bucket left out before, likewise."""
+        return self.mean(bucket, [torch.zeros_like(weights) for _ in self.residuals], weights, choice).clone()
+
 
 def reduced(transmissions: Sequence[Transmission]) -> torch.Tensor:
     """Advance the transmissions of all ranks together; return what the first rank's has become.

@@ -109,14 +109,12 @@ def sendings(
     """Return how each bucket of a model is sent; ``form`` replaces the table's."""
     if isinstance(plan, LowRank):
         return tuple(_low_rank(plan.rank, bucket, table) for bucket in buckets)
-    return tuple(
-        _chosen(choice, bucket.elements, table, form or table.form)
-        for choice, bucket in zip(plan, buckets, strict=True)
-    )
+    return tuple(sending_of(choice, bucket.elements, table, form) for choice, bucket in zip(plan, buckets, strict=True))
 
 
-def _chosen(choice: Choice, elements: int, table: CodecTable, form: Form) -> Sending:
-    transfers = _transfers(choice, elements, form)
+def sending_of(choice: Choice, elements: int, table: CodecTable, form: Form | None = None) -> Sending:
+    """Return how one bucket of so many elements is sent; ``form`` replaces the table's."""
+    transfers = _transfers(choice, elements, form or table.form)
     charged = transmission_cost(choice, Bucket(elements, HOSTS), table.costs)
     return Sending(transfers, charged.encode_s, charged.decode_s)
 

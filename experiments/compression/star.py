@@ -68,7 +68,7 @@ def _pairs(pattern: Pattern) -> list[tuple[int, int]]:
     return [(source, sink) for source in range(HOSTS) for sink in range(HOSTS) if source != sink]
 
 
-_PAIRS = {pattern: _pairs(pattern) for pattern in Pattern}
+PAIRS = {pattern: _pairs(pattern) for pattern in Pattern}
 _STREAM_ENDS = ((SLOW_HOSTS[0], HOSTS), (HOSTS, SLOW_HOSTS[0]))
 """A ninth host, at the fast rate, sends the streams of others to a slow host, and receives as many."""
 
@@ -78,7 +78,7 @@ def _bundles(condition: Condition) -> Bundles:
     rates_bps = np.full(2 * (HOSTS + 1), FAST_BPS)
     for host in SLOW_HOSTS:
         rates_bps[[host, HOSTS + 1 + host]] = condition.rate_bps
-    ends = [*_PAIRS[Pattern.RING], *_PAIRS[Pattern.EXCHANGE], *_STREAM_ENDS]
+    ends = [*PAIRS[Pattern.RING], *PAIRS[Pattern.EXCHANGE], *_STREAM_ENDS]
     paths = [(source, HOSTS + 1 + sink) for source, sink in ends]
     weights = np.ones(len(ends))
     weights[-len(_STREAM_ENDS) :] = max(condition.streams, 1)
@@ -87,10 +87,10 @@ def _bundles(condition: Condition) -> Bundles:
 
 
 _NUMBERS = {
-    Pattern.RING: np.arange(len(_PAIRS[Pattern.RING])),
-    Pattern.EXCHANGE: len(_PAIRS[Pattern.RING]) + np.arange(len(_PAIRS[Pattern.EXCHANGE])),
+    Pattern.RING: np.arange(len(PAIRS[Pattern.RING])),
+    Pattern.EXCHANGE: len(PAIRS[Pattern.RING]) + np.arange(len(PAIRS[Pattern.EXCHANGE])),
 }
-_STREAMS = sum(map(len, _PAIRS.values())) + np.arange(len(_STREAM_ENDS))
+_STREAMS = sum(map(len, PAIRS.values())) + np.arange(len(_STREAM_ENDS))
 
 
 class Star:

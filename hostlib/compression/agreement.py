@@ -33,6 +33,9 @@ class MalformedProposalError(ValueError):
 class Proposal:
     """What one rank measured of a step. Buckets are in the order in which the step issued them.
 
+    Where a remainder travelled before the first bucket, there is one more number, the last: in ``network_s`` from its
+    issue to its completion, in ``ready_s`` its completion after the begin of the backward pass, 0 if it was earlier.
+
     Attributes:
         network_s: Per bucket, from the rank's issue of its transmission to the completion.
         ready_s: Per bucket, from the begin of the backward pass until its gradients were there.

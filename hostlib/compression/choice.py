@@ -12,6 +12,8 @@ class Precision(StrEnum):
     FP16 = "fp16"
     INT8 = "int8"
     """8-bit integers with one scale for each 256 values, rounded stochastically."""
+    INT4 = "int4"
+    """Likewise, in 4 bits."""
 
 
 class Collective(StrEnum):

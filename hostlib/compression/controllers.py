@@ -22,15 +22,20 @@ class Controller(Protocol):
         """What each bucket is sent as next."""
 
     @property
+    def remainder(self) -> Choice | None:
+        """What the remainder is sent as before them; None: it is not."""
+
+    @property
     def reason(self) -> str:
         """Why, in words."""
 
-    def decide(self, sent: Sequence[Choice], agreed: Agreed | None) -> None:
+    def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
         """Decide anew.
 
         Args:
             sent: What the buckets were sent as.
             agreed: What was measured of that; None: nothing that all ranks share.
+            remainder: What the remainder was sent as that travelled before them; None: none did.
         """
 
 
@@ -55,9 +60,14 @@ class BudgetController:
         """See ``Controller``."""
         return str(self._decision.explanation)
 
-    def decide(self, sent: Sequence[Choice], agreed: Agreed | None) -> None:
+    @property
+    def remainder(self) -> Choice | None:
         """See ``Controller``."""
-        self._decision = self._budget.decide(self._decision.state, sent, agreed)
+        return self._decision.remainder
+
+    def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
+        """See ``Controller``."""
+        self._decision = self._budget.decide(self._decision.state, sent, agreed, remainder)
 
 
 class _OneRatio:
@@ -73,6 +83,11 @@ class _OneRatio:
     def choices(self) -> tuple[Choice, ...]:
         """See ``Controller``."""
         return tuple(self._choice for _ in self._buckets)
+
+    @property
+    def remainder(self) -> None:
+        """None: these modes know no remainder."""
+        return None
 
     def _sensed(self, sent: Sequence[Choice], agreed: Agreed) -> tuple[float, float]:
         """Return the bytes of a step, and for how long the network was busy with them."""
@@ -102,9 +117,9 @@ class PaperController(_OneRatio):
             f"RTprop {1e3 * state.propagation_s:.4g} ms, ratio {state.ratio:.4g}."
         )
 
-    def decide(self, sent: Sequence[Choice], agreed: Agreed | None) -> None:
+    def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
         """See ``Controller``."""
-        if agreed is not None:
+        if agreed is not None and remainder is None:
             data_bytes, busy_s = self._sensed(sent, agreed)
             interval = paper.Interval(data_bytes, busy_s, agreed.retransmissions)
             self._state, self._choice = paper.decide(self._state, interval, self._parameters)
@@ -128,9 +143,9 @@ class WindowedController(_OneRatio):
             f"RTprop {1e3 * step_s:.4g} ms, ratio {state.ratio:.4g}."
         )
 
-    def decide(self, sent: Sequence[Choice], agreed: Agreed | None) -> None:
+    def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
         """See ``Controller``."""
-        if agreed is not None:
+        if agreed is not None and remainder is None:
             data_bytes, busy_s = self._sensed(sent, agreed)
             step = windowed.Step(sent[0], data_bytes, busy_s, agreed.step_s)
             self._state, self._choice = windowed.decide(self._state, step, self._dense_bytes, self._parameters)

@@ -168,10 +168,15 @@ class _Scattering:
 
     def _encoded(self, gradient: Gradient, choice: Choice) -> Transmission:
         buffer, ranks = gradient.buffer, self._ranks
-        if choice.ratio < 1:
-            held, momentum = self._residuals.held(gradient.sections, buffer.device), self._residuals.momentum
+        momentum = 0.0
+        if not self._is_sparse:
+            held = Held(torch.zeros(buffer.numel(), device=buffer.device), None)
         else:
-            held, momentum = Held(torch.zeros(buffer.numel(), device=buffer.device), None), 0.0
+            held = self._residuals.held(gradient.sections, buffer.device)
+            if choice.ratio < 1:
+                momentum = self._residuals.momentum
+            else:
+                held = Held(held.unsent, None)  # the gradient has its momentum by now
         encoding = Encoding(buffer, held, momentum, choice, gradient.seed)
         ranges = ranks.ranges(buffer.numel())
         received = yield Exchange(encoding.encode(ranges), [encoding.wire_bytes(len(ranges[0]))] * ranks.size)

@@ -9,7 +9,7 @@ It senses what the network gives the job, and sends of each bucket of gradients 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from hostlib.compression import attached
 from hostlib.compression.calibration import measured_costs, slowest
 from hostlib.compression.choice import Collective, Precision
 from hostlib.compression.collectives import Ranks
@@ -25,10 +26,11 @@ from hostlib.compression.control.budget import BudgetSettings
 from hostlib.compression.control.paper import PaperParameters
 from hostlib.compression.controllers import Controllers, controllers_of
 from hostlib.compression.ddp import DdpHook
+from hostlib.compression.direction import Direction
 from hostlib.compression.fsdp import ReplicaAllReduce, Rounds, ShardedReduceScatter
 from hostlib.compression.residuals import Residuals
 from hostlib.compression.sensing import OpenedConnections
-from hostlib.compression.steps import Direction, Sent, Steps
+from hostlib.compression.steps import Sent, Steps
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,8 +64,9 @@ class Statistics:
 
     Attributes:
         steps: Steps that have begun.
-        ratio: Share of all elements that were sent in the last step.
+        ratio: Share of all elements that were sent in the last step, with the remainder.
         buckets: Of the last step, in the order in which they were sent.
+        remainder: What the last bucket of the step before had left out, as it was sent before them; None: it was not.
         reason: Why the next step's choices are what they are.
         sent_bytes: Payload that this rank sent, in all steps.
         tcp_sent_bytes: What TCP says of that, the back end's own headers included; 0 where no TCP carries it.
@@ -79,6 +82,7 @@ class Statistics:
     steps: int
     ratio: float
     buckets: tuple[BucketStatistics, ...]
+    remainder: BucketStatistics | None
     reason: str
     sent_bytes: int
     tcp_sent_bytes: int
@@ -125,6 +129,7 @@ class NetSense:
         self._steps: Steps | None = None
         self._ranks: Ranks | None = None
         self._sizes: dict[str, int] | None = None
+        self._settle: Callable[[], None] = lambda: None
         if isinstance(mode, str):
             controllers_of(mode, self._budget, self._paper)
 
@@ -157,7 +162,7 @@ class NetSense:
             )
 
     def direct(self, rate_bps: float | None, slack_s: float | None) -> None:
-        """Say what Trainyard's controller leaves the job; None: it does not say.
+        """Say what Trainyard's controller leaves the job; None: it does not say. ``hostlib.torch`` does so by itself.
 
         Args:
             rate_bps: What this rank may send, in bit/s.
@@ -178,10 +183,14 @@ class NetSense:
         buckets = tuple(_statistics(sent) for sent in steps.sent)
         elements = sum(bucket.elements for bucket in buckets)
         sent = sum(bucket.ratio * bucket.elements for bucket in buckets)
+        remainder = None if steps.remainder is None else _statistics(steps.remainder)
+        if remainder is not None:
+            sent += min(remainder.ratio, 1 - buckets[-1].ratio) * remainder.elements
         return Statistics(
             steps.count,
             sent / elements if elements else 1.0,
             buckets,
+            remainder,
             steps.reason,
             totals.sent_bytes,
             steps.tcp_sent_bytes(),
@@ -201,6 +210,7 @@ class NetSense:
             RuntimeError: Nothing is attached.
         """
         _, ranks = self._attached()
+        self._settle()
         return self._residuals.state_dict(ranks.size)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> tuple[str, ...]:
@@ -213,6 +223,7 @@ class NetSense:
             ValueError: It is no state of ``state_dict``. Nothing is changed then.
         """
         _, ranks = self._attached()
+        self._settle()
         lost = self._residuals.load_state_dict(state, self._sizes, ranks.size)
         self._notes.extend(lost)
         return lost
@@ -226,7 +237,7 @@ class NetSense:
         steps, ranks = self._begin(model.process_group, next(model.parameters()).device, self._budget)
         self._sizes = {name: parameter.numel() for name, parameter in model.module.named_parameters()}
         if ranks.size > 1:
-            DdpHook(model, ranks, steps, self._residuals, scaler)
+            self._settle = DdpHook(model, ranks, steps, self._residuals, scaler).settle
         return steps, ranks
 
     def _attach_to_sharded(self, model: Any, scaler: Any, replicas: Any) -> tuple[Steps, Ranks]:
@@ -281,7 +292,10 @@ class NetSense:
         controllers = controllers_of(self._mode, budget, self._paper) if isinstance(self._mode, str) else self._mode
         if ranks.size == 1:
             self._note("there is one rank, which has nobody to send to")
-        return Steps(lambda buckets: controllers(buckets, costs), opened.sockets()), ranks
+        steps = Steps(lambda buckets: controllers(buckets, costs), opened.sockets())
+        if ranks.size > 1:
+            attached.note(str(ranks.group.group_name), steps)
+        return steps, ranks
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
@@ -291,7 +305,7 @@ class NetSense:
 _RESIDUAL_BYTES = 4
 """Of an element, in fp32."""
 
-_NOTHING = Statistics(0, 1.0, (), "Nothing is attached.", 0, 0, 0, {}, 0, None, 0, 0, ())
+_NOTHING = Statistics(0, 1.0, (), None, "Nothing is attached.", 0, 0, 0, {}, 0, None, 0, 0, ())
 
 
 def _is_sharded(module: Any) -> bool:

@@ -20,8 +20,9 @@ class StepTimes:
 
     ``network_s`` and ``ready_s`` have one number for each bucket: how long it took from the end of its encoding to the
     end of its last collective, less what it computed between them, and when its gradients were there after the backward
-    pass began. ``backward_s`` is when the last ones were. ``compute_s`` is the step without what it waited for the
-    network, ``step_s`` the whole.
+    pass began. Where a remainder travelled before them, both have one more, the last: how long it took, and when it had
+    come, 0 if that was before the backward pass. ``backward_s`` is when the last gradients were there. ``compute_s`` is
+    the step without what it waited for the network, ``step_s`` the whole.
     """
 
     network_s: tuple[float, ...]
@@ -45,13 +46,17 @@ class StepClock:
         """Return when the backward pass began whose first bucket is ready now."""
         return self._forward_ended_s
 
-    def step(self, begin_s: float, buckets: Sequence[Carried]) -> StepTimes:
+    def step(self, begin_s: float, buckets: Sequence[Carried], remainder: Carried | None = None) -> StepTimes:
         """Return the times of a step that is complete, which began its backward pass at a time."""
+        before = [] if remainder is None else [remainder]
         last_s = max(bucket.ready_s for bucket in buckets)
         before_s, self._ended_s = self._ended_s, max(last_s, *(bucket.completed_s for bucket in buckets))
         return StepTimes(
-            tuple(max(0.0, bucket.completed_s - bucket.encoded_s - bucket.between_s) for bucket in buckets),
-            tuple(max(0.0, bucket.ready_s - begin_s) for bucket in buckets),
+            tuple(max(0.0, each.completed_s - each.encoded_s - each.between_s) for each in (*buckets, *before)),
+            (
+                *(max(0.0, bucket.ready_s - begin_s) for bucket in buckets),
+                *(max(0.0, each.completed_s - begin_s) for each in before),
+            ),
             max(0.0, last_s - begin_s),
             max(0.0, last_s - before_s),
             max(0.0, self._ended_s - before_s),

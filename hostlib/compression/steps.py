@@ -2,22 +2,29 @@
 
 A rank's proposal of one step travels beside the first bucket of the next, so that no rank waits for it. Every rank then
 has the same proposals and decides by itself, which gives the same choices everywhere, from the step after that on.
+
+A remainder, which is what the last bucket of a step left out, belongs to the step whose buckets it travels before.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hostlib import checks
+import torch
+
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.collectives import Ranks
 from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.controllers import Controller
+from hostlib.compression.direction import Direction
 from hostlib.compression.lanes import Beside, Carried
 from hostlib.compression.residuals import Sections
-from hostlib.compression.sensing import Counters, GroupSockets, StepClock
+from hostlib.compression.sensing import Counters, GroupSockets, StepClock, StepTimes
 from hostlib.compression.transmissions import Gradient
+
+_MOST_BUCKETS = 65_536
+"""Of a step, for seeds that differ; the remainder has the last number."""
 
 
 @dataclass(slots=True)
@@ -47,34 +54,15 @@ class Totals:
     dense_bytes: float = 0
     passed_on: Counter[str] = field(default_factory=Counter)
 
-    def plus(self, sent: Sequence[Sent]) -> "Totals":
-        """Return these with one step's buckets added."""
+    def plus(self, sent: Sequence[Sent], remainder: Sent | None) -> "Totals":
+        """Return these with one step's buckets and remainder added."""
         dense = [transmission_cost(each.bucket.dense_choice, each.bucket, MeasuredCosts()).out_bytes for each in sent]
         causes = Counter(each.gradient.passed_on for each in sent if each.gradient.passed_on)
         return Totals(
-            self.sent_bytes + sum(each.carried.sent_bytes for each in sent),
+            self.sent_bytes + sum(each.carried.sent_bytes for each in (*sent, *([remainder] if remainder else []))),
             self.dense_bytes + sum(dense),
             self.passed_on + causes,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """What Trainyard's controller leaves the job; None: there is no controller, or it has not said.
-
-    Raises:
-        ValueError: A number is negative or not finite, or the rate is 0.
-    """
-
-    rate_bps: float | None = None
-    slack_s: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("rate_bps", self.rate_bps), ("slack_s", self.slack_s)):
-            if value is not None:
-                checks.number(name, value)
-        if self.rate_bps == 0:
-            raise ValueError("rate_bps: expected more than 0, got 0")
 
 
 class Steps:
@@ -91,6 +79,9 @@ class Steps:
         malformed: Proposals that could not be read.
         direction: Rides in the proposals.
         clock: Times the steps.
+        completed: What was sent in all steps that are complete.
+        times: Of the last of them; None before the first.
+        gradient_bytes: Of all its buckets but sparse ones, as the model hands them over.
     """
 
     def __init__(self, controllers: Callable[[Sequence[Bucket]], Controller], sockets: GroupSockets) -> None:
@@ -98,6 +89,9 @@ class Steps:
         self.malformed = 0
         self.direction = Direction()
         self.clock = StepClock()
+        self.completed = Totals()
+        self.times: StepTimes | None = None
+        self.gradient_bytes = 0
         self._controllers = controllers
         self._sockets = sockets
         self._controller: Controller | None = None
@@ -105,14 +99,21 @@ class Steps:
         self._choices: tuple[Choice, ...] = ()
         self._sent: list[Sent] = []
         self._last: list[Sent] = []
+        self._next_remainder: Sent | None = None
+        self._remainder: Sent | None = None
+        self._last_remainder: Sent | None = None
         self._begin_s = 0.0
-        self._totals = Totals()
         self._counters = self._first_counters = sockets.counters()
 
     @property
     def sent(self) -> tuple[Sent, ...]:
         """The buckets of the last step that has begun."""
         return tuple(self._sent)
+
+    @property
+    def remainder(self) -> Sent | None:
+        """What travelled before them of the step before; None: nothing did."""
+        return self._remainder
 
     @property
     def counters(self) -> Counters:
@@ -127,8 +128,9 @@ class Steps:
     def begin(self) -> Beside | None:
         """Begin a step, whose first bucket is ready; return what travels beside it, the same size on every rank."""
         beside = self._propose() if self._sent else None
-        self._totals = self._totals.plus(self._sent)
+        self.completed = self.completed.plus(self._sent, self._remainder)
         self._last, self._sent = self._sent, []
+        self._last_remainder, self._remainder, self._next_remainder = self._remainder, self._next_remainder, None
         self._begin_s = self.clock.begin()
         self._choices = () if self._controller is None else self._controller.choices
         self.count += 1
@@ -142,20 +144,38 @@ class Steps:
         self._sent.append(sent)
         return sent
 
+    def next_remainder(self, ranks: Ranks) -> Sent | None:
+        """Return what the last bucket left out as it is sent before the next step's buckets; None: it is not.
+
+        Its gradient is zeros: all that there is to send is in the residuals.
+        """
+        choice = None if self._controller is None else self._controller.remainder
+        if choice is None or not self._sent:
+            return None
+        last = self._sent[-1]
+        buffer = torch.zeros(last.bucket.elements, device=last.gradient.buffer.device)
+        seed = (self.count * _MOST_BUCKETS + _MOST_BUCKETS - 1) * ranks.size + ranks.rank
+        gradient = Gradient(buffer, last.gradient.sections, last.gradient.parameters, seed)
+        self._next_remainder = Sent(gradient, last.bucket, choice)
+        return self._next_remainder
+
     def tcp_sent_bytes(self) -> int:
         """Return the payload that TCP has sent on the group's connections."""
         return self._sockets.counters().sent_bytes - self._first_counters.sent_bytes
 
     def seed(self, ranks: Ranks) -> int:
         """Return a number that no other rank, step or bucket has, for the next bucket of this step."""
-        return (self.count * 65_536 + len(self._sent)) * ranks.size + ranks.rank
+        return (self.count * _MOST_BUCKETS + len(self._sent)) * ranks.size + ranks.rank
 
     def totals(self) -> Totals:
         """Return what was sent until now."""
-        return self._totals.plus(self._sent)
+        return self.completed.plus(self._sent, self._remainder)
 
     def _propose(self) -> Beside:
-        times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent])
+        remainder = None if self._remainder is None else self._remainder.carried
+        times = self.times = self.clock.step(self._begin_s, [sent.carried for sent in self._sent], remainder)
+        buffers = [sent.gradient.buffer for sent in self._sent]
+        self.gradient_bytes = sum(buffer.nbytes for buffer in buffers if not buffer.is_sparse)
         before, self._counters = self._counters, self._sockets.counters()
         proposal = Proposal(
             times.network_s,
@@ -178,4 +198,8 @@ class Steps:
         proposals, malformed = read_proposals(messages)
         self.malformed += malformed
         if self._controller is not None:
-            self._controller.decide([sent.choice or sent.bucket.dense_choice for sent in self._last], agreed(proposals))
+            self._controller.decide(
+                [sent.choice or sent.bucket.dense_choice for sent in self._last],
+                agreed(proposals),
+                None if self._last_remainder is None else self._last_remainder.choice,
+            )

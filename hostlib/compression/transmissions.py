@@ -73,7 +73,7 @@ class Reducer:
             return self._scattered(gradient, choice)
         if choice.ratio < 1:
             return self._gathered(gradient, choice)
-        if choice.precision == Precision.INT8:
+        if choice.precision in (Precision.INT8, Precision.INT4):
             return self._scattered(gradient, choice)
         dtype = buffer.dtype if choice.precision == Precision.FP32 else _DTYPES[choice.precision]
         if dtype == buffer.dtype and self._residuals.is_empty(gradient.sections):

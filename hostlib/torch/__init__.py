@@ -52,7 +52,7 @@ def attach(
         credentials: How to speak with the controller; None: those of the environment.
         profile_iterations: Over so many iterations the profile is measured. The job is registered after two.
     """
-    global _session, _attachments  # one session per process, as there is one torch.distributed
+    global _session, _attachments, _last  # one session per process, as there is one torch.distributed
     if _session is not None:
         return
     try:
@@ -60,6 +60,7 @@ def attach(
         _session = Session(Settings.found(controller, job, credentials, profile_iterations), _attachments)
     except Exception as error:
         _LOG.warning("Trainyard cannot be attached, and the job runs without: %s", error)
+        _last = Statistics(State.PLAIN, "", note=str(error))
         return
     _attachments += 1
     atexit.register(detach)

@@ -3,17 +3,18 @@
 import atexit
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
 
 from hostlib.blocking import BlockingClient
 from hostlib.errors import RefusedError
+from hostlib.torch.compressed_groups import RankDirection, Share, directions_of
 from hostlib.torch.report import RankReport
 from hostlib.torch.settings import Settings
 from hostlib.torch.sockets import Endpoints
 from hostlib.torch.template import Template, addresses_of, template_of
-from hostlib.types import Directives, FlowGroup
+from hostlib.types import Directives, FlowGroup, Sent
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,17 +33,20 @@ class Leader:
 
     Args:
         settings: The job's name, and where the controller is.
-        on_levels: Called with a Plan's number and the levels of connections, whenever there is a new Plan.
+        on_levels: Called with a Plan's number, the levels of connections, and what compressing groups may count on,
+            whenever there is a new Plan.
         on_note: Called with what there is to say.
     """
 
     def __init__(
         self,
         settings: Settings,
-        on_levels: Callable[[int, Sequence[Row]], None],
+        on_levels: Callable[[int, Sequence[Row], Sequence[RankDirection]], None],
         on_note: Callable[[str], None],
     ) -> None:
         self.template: Template | None = None
+        self.ignored_directions = 0
+        self._shares: dict[str, Share] = {}
         self._settings = settings
         self._on_levels = on_levels
         self._on_note = on_note
@@ -68,12 +72,13 @@ class Leader:
         if template.job is None:
             self._on_note(why_plain(template.unknown))
             return True
-        if self.template is not None and self.template.job is not None:
-            if is_alike(self.template.flow_groups, template.flow_groups):
+        if (known := self.template) is not None and known.job is not None:
+            if is_alike(known.flow_groups, template.flow_groups):
                 assert template.job.profile is not None
-                self._client.report_profile(self.template.job.name, template.job.profile, template.task_graph)
+                self.template = replace(known, windows_s=template.windows_s)
+                self._client.report_profile(known.job.name, template.job.profile, template.task_graph)
                 return True
-            self._client.deregister(self.template.job.name)
+            self._client.deregister(known.job.name)
         self.template = template
         self._client.register_job(template.job)
         self._client.register_flow_groups(template.job.name, template.flow_groups, template.task_graph)
@@ -92,12 +97,13 @@ class Leader:
         refused = None if job is None else self._client.refusal(job.name)
         return "" if refused is None else str(refused)
 
-    def note_iteration(self, iteration: int) -> None:
-        """Tell that an iteration begins."""
+    def note_iteration(self, iteration: int, shares: Mapping[str, Share]) -> None:
+        """Tell that an iteration begins, and what share of the bytes of process groups is sent from now on."""
         template = self.template
+        self._shares |= shares
         if template is not None and template.job is not None:
             names = [group.name for group in template.flow_groups]
-            self._client.start_flow_groups(template.job.name, names, iteration)
+            self._client.start_flow_groups(template.job.name, names, iteration, sent_of(template, self._shares))
 
     def close(self) -> None:
         """Withdraw the job, and end all threads."""
@@ -116,7 +122,10 @@ class Leader:
                 rows = rows_of(template, directives)
                 has_levels |= bool(rows)
                 if has_levels:  # a first Plan may have been made before the flow groups were known
-                    self._on_levels(directives.plan_number, rows)
+                    # The template may have other windows than when it was registered.
+                    directions, ignored = directions_of(self.template or template, directives)
+                    self.ignored_directions += ignored
+                    self._on_levels(directives.plan_number, rows, directions)
         except ValueError:
             return  # the job was withdrawn before anybody followed
         except Exception:
@@ -133,6 +142,16 @@ def is_alike(before: Sequence[FlowGroup], now: Sequence[FlowGroup]) -> bool:
         for group, others in zip(before, now, strict=True)
         for flow, other in zip(group.flows, others.flows, strict=True)
     )
+
+
+def sent_of(template: Template, shares: Mapping[str, Share]) -> dict[str, Sent]:
+    """Return what flow groups send where these are the shares that their process groups send."""
+    sent = {}
+    for group in template.flow_groups:
+        told = shares.get(template.process_groups.get(group.name, ""))
+        if told is not None:
+            sent[group.name] = Sent(round(told.share * sum(flow.size_bytes for flow in group.flows)), told.reason)
+    return sent
 
 
 def rows_of(template: Template, directives: Directives) -> list[Row]:

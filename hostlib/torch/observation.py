@@ -9,8 +9,10 @@ from statistics import median
 from typing import Protocol
 
 from hostlib.torch.algorithms import Collective, sent_bytes
+from hostlib.torch.compressed_groups import CompressedGroups
+from hostlib.torch.events import Issue
 from hostlib.torch.iterations import Cutter, Iteration
-from hostlib.torch.measurement import GroupTimes, Measurement, combined_iterations, measured
+from hostlib.torch.measurement import GroupTimes, Measurement, combined_iterations
 from hostlib.torch.network_address import own_address
 from hostlib.torch.process_groups import Group, GroupWatch, known_groups, role_of
 from hostlib.torch.recorder import Recorder
@@ -48,18 +50,22 @@ class Observation:
         recorder: What the process does.
         groups: Which connections belong to which process group.
         profile_iterations: Over so many iterations the profile is measured.
+        compressed: Process groups that are reported with what they would send uncompressed, whatever they send.
 
     Attributes:
         num_iterations: Iterations that have ended.
         rendezvous_port: The store's, whose connections are no group's; None: it has none.
     """
 
-    def __init__(self, recorder: Recorder, groups: GroupWatch, profile_iterations: int) -> None:
+    def __init__(
+        self, recorder: Recorder, groups: GroupWatch, profile_iterations: int, compressed: CompressedGroups
+    ) -> None:
         self.num_iterations = 0
         self.rendezvous_port: int | None = None
         self._recorder = recorder
         self._groups = groups
         self._profile_iterations = profile_iterations
+        self._compressed = compressed
         self._cutter = Cutter()
         self._rank = 0
         self._rounds = 0
@@ -115,17 +121,17 @@ class Observation:
         self._recorder.start_profiling()
 
     def _profile(self, iteration: Iteration) -> None:
-        self._measured.append(measured(iteration))
+        self._measured.append(self._compressed.measured(iteration))
         if len(self._measured) in (min(_REPORTED_AFTER, self._profile_iterations), self._profile_iterations):
             together = combined_iterations(self._measured)
             self._compute_s = together.compute_s
-            self._reported = iteration.sent_bytes
+            self._reported = self._signature(iteration)
             self._reports.append(self._report(iteration, together).to_json())
         if len(self._measured) >= self._profile_iterations:
             self._recorder.stop_profiling()
 
     def _compare(self, iteration: Iteration) -> None:
-        now, before = iteration.sent_bytes, self._reported
+        now, before = self._signature(iteration), self._reported
         differing = sum(abs(now.get(name, 0) - before.get(name, 0)) for name in {*now, *before})
         if differing <= _DRIFT_SHARE * sum(before.values()):
             self._differing = 0
@@ -133,6 +139,10 @@ class Observation:
         self._differing += 1
         if self._differing >= _DRIFT_ITERATIONS:
             self._measure()
+
+    def _signature(self, iteration: Iteration) -> dict[str, int]:
+        """Return what an iteration moves by process group; of one that compresses, what it would uncompressed."""
+        return iteration.sent_bytes | dict(self._compressed.gradient_bytes)
 
     def _report(self, iteration: Iteration, measurement: Measurement) -> RankReport:
         known = known_groups()
@@ -148,16 +158,19 @@ class Observation:
         passes = {name: found for name, found in measurement.passes.items() if _is_pipelined(iteration, name)}
         return RankReport(self._rank, _address(reports), replace(measurement, passes=passes), tuple(reports), unowned)
 
+    def _collectives(self, group: Group, iteration: Iteration) -> Iterable[Collective]:
+        """Return what an iteration does in a process group; one that compresses would have summed its gradients."""
+        gradient_bytes = self._compressed.gradient_bytes.get(group.name)
+        if gradient_bytes is not None:
+            return (Collective("allreduce_", gradient_bytes),)
+        return (_collective(issue, len(group.ranks)) for issue in iteration.issues if issue.group == group.name)
+
     def _group_report(self, group: Group, iteration: Iteration, times: GroupTimes) -> GroupReport:
         totals: dict[int, int] = {}
         operations: dict[str, int] = {}
         own = group.ranks.index(self._rank)
-        for issue in iteration.issues:
-            if issue.group != group.name:
-                continue
-            operations[issue.operation] = operations.get(issue.operation, 0) + issue.size_bytes
-            parts = len(group.ranks) if issue.operation in _OF_ONE_PART else 1
-            collective = Collective(issue.operation, issue.size_bytes * parts, issue.peer, issue.splits_bytes)
+        for collective in self._collectives(group, iteration):
+            operations[collective.operation] = operations.get(collective.operation, 0) + collective.size_bytes
             for peer, size_bytes in sent_bytes(collective, own, len(group.ranks), group.backend).items():
                 totals[group.ranks[peer]] = totals.get(group.ranks[peer], 0) + size_bytes
         opened = tuple(
@@ -174,6 +187,11 @@ class Observation:
             opened,
             times,
         )
+
+
+def _collective(issue: Issue, world_size: int) -> Collective:
+    parts = world_size if issue.operation in _OF_ONE_PART else 1
+    return Collective(issue.operation, issue.size_bytes * parts, issue.peer, issue.splits_bytes)
 
 
 def _is_pipelined(iteration: Iteration, group: str) -> bool:

@@ -11,10 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 import torch.distributed as dist
 
+from hostlib.torch.compressed_groups import CompressedGroups, RankDirection
 from hostlib.torch.exchange import Exchange, ExchangeError
 from hostlib.torch.leader import Leader, Row
 from hostlib.torch.levels import Levels
@@ -61,7 +64,8 @@ class Session:
         self._levels = Levels()
         self.groups = GroupWatch(self._enter, self._leave, lambda: self._levels.most_urgent)
         self.recorder = Recorder()
-        self._observation = Observation(self.recorder, self.groups, settings.profile_iterations)
+        self._compressed = CompressedGroups()
+        self._observation = Observation(self.recorder, self.groups, settings.profile_iterations, self._compressed)
         self.recorder.start_profiling()
         if dist.is_initialized():
             self._has_group.set()
@@ -84,6 +88,7 @@ class Session:
             self._exchange.interrupt()
             for thread in self._threads:
                 thread.join(_ENDS_WITHIN_S)
+        self._compressed.release()
         self.groups.close()
         self.recorder.close()
 
@@ -110,6 +115,7 @@ class Session:
             compute_s=observed.compute_s,
             sent_bytes=sent_bytes,
             retransmissions=retransmissions,
+            ignored_directions=0 if self._leader is None else self._leader.ignored_directions,
         )
 
     # ---- threads ----------------------------------------------------------------------------------------------------
@@ -136,7 +142,8 @@ class Session:
             if self._observation.has_reports:
                 self._has_spoken.set()
             if self._leader is not None:
-                self._leader.note_iteration(self._observation.num_iterations)
+                self._leader.note_iteration(self._observation.num_iterations, self._compressed.to_tell())
+            self._compressed.pass_on()
 
     def _watch_completions(self) -> None:
         """Note when collectives end, to the end of a step or for a moment."""
@@ -209,7 +216,7 @@ class Session:
             self._say(State.PLAIN, "no controller is named: set TRAINYARD_CONTROLLER")
             exchange.tell({"end": self._note})
             return
-        leader = Leader(self.settings, lambda plan, rows: self._tell(exchange, plan, rows), self._remark)
+        leader = Leader(self.settings, partial(self._tell, exchange), self._remark)
         try:
             number = 0
             while not self._is_leaving:
@@ -240,14 +247,17 @@ class Session:
         elif leader.is_acknowledged():
             self._state, self._note = State.REGISTERED, ""
 
-    def _tell(self, exchange: Exchange, plan_number: int, rows: Sequence[Row]) -> None:
-        """Tell all ranks the levels of a Plan; this one as well."""
+    def _tell(
+        self, exchange: Exchange, plan_number: int, rows: Sequence[Row], directions: Sequence[RankDirection]
+    ) -> None:
+        """Tell all ranks the levels of a Plan, and what they may count on; this one as well."""
         try:
-            exchange.tell({"plan": plan_number, "rows": rows})
+            exchange.tell({"plan": plan_number, "rows": rows, "directions": list(map(astuple, directions))})
         except ExchangeError:
             return  # the job is ending
         is_first = self._levels.plan_number is None
         self._levels.apply(plan_number, [row for row in rows if row[0] == self._rank], self._observation.iteration_s)
+        self._compressed.direct([each for each in directions if each.rank == self._rank])
         if is_first:
             levels = ", ".join(f"{group} at level {level}" for group, level in self._levels.of_groups.items())
             print(
@@ -271,6 +281,8 @@ class Session:
                 return
             own = [tuple(row) for row in message["rows"] if row[0] == self._rank]
             self._levels.apply(message["plan"], own, self._observation.iteration_s)
+            directions = [RankDirection(*each) for each in message["directions"]]
+            self._compressed.direct([each for each in directions if each.rank == self._rank])
             self._state = State.REGISTERED
 
     def _enter(self) -> None:

@@ -38,6 +38,7 @@ class Statistics:
         compute_s: How long an iteration computes, as it was measured.
         sent_bytes: Payload that this process has sent over its groups' connections.
         retransmissions: Segments of these connections that were sent again.
+        ignored_directions: In the first rank, how often the controller told a group that compresses nonsense.
     """
 
     state: State
@@ -53,6 +54,7 @@ class Statistics:
     compute_s: float | None = None
     sent_bytes: int = 0
     retransmissions: int = 0
+    ignored_directions: int = 0
 
     def scalars(self, prefix: str = "trainyard/") -> dict[str, float]:
         """Return the numbers by name, as TensorBoard, W&B and MLflow log them.

@@ -10,7 +10,7 @@ A pipeline's process group becomes a flow group for each rank that sends to anot
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from hostlib.task_graph import TaskGraph
@@ -51,6 +51,8 @@ class Template:
         flow_groups: Its flow groups; none where nothing crosses the network.
         task_graph: What an iteration does; None without flow groups.
         connections: What each flow stands for.
+        process_groups: By flow group, the name of its process group.
+        windows_s: By flow group, how long computation goes on from its release on before it waits.
         unknown: Addresses that are none of the fabric's.
     """
 
@@ -59,6 +61,8 @@ class Template:
     task_graph: TaskGraph | None
     connections: Mapping[FlowKey, Connection]
     unknown: frozenset[IPv4Address]
+    process_groups: Mapping[str, str] = field(default_factory=dict)
+    windows_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def addresses_of(reports: Sequence[RankReport]) -> tuple[IPv4Address, ...]:
@@ -86,6 +90,7 @@ def template_of(name: str, reports: Sequence[RankReport], nics: Nics) -> Templat
     flows: dict[str, list[Flow]] = {}
     connections: dict[FlowKey, Connection] = {}
     sendings: dict[str, Sending] = {}
+    process_groups: dict[str, str] = {}
     of_number = {report.rank: report for report in reports}
     taken: set[Endpoints] = set()
     for members in _groups(reports):
@@ -105,6 +110,7 @@ def template_of(name: str, reports: Sequence[RankReport], nics: Nics) -> Templat
             connections[label, len(of_label)] = connection
             of_label.append(Flow(*ends, connection.size_bytes, five_tuple=_five_tuple(connection.endpoints)))
             sendings[label] = sending
+            process_groups[label] = members[0].name
             hosts |= dict.fromkeys(nic.host for nic in ends)
     unknown = frozenset({report.address for report in reports if report.address is not None} - nics.keys())
     if not flows:
@@ -116,6 +122,8 @@ def template_of(name: str, reports: Sequence[RankReport], nics: Nics) -> Templat
         task_graph_of(measurement.compute_s, sendings),
         connections,
         unknown,
+        process_groups,
+        {label: sending.times.slack_s for label, sending in sendings.items()},
     )
 
 

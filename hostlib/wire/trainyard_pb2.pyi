@@ -173,14 +173,18 @@ class StartFlowGroupsRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ..., instances: _Optional[_Iterable[_Union[FlowGroupInstance, _Mapping]]] = ...) -> None: ...
 
 class FlowGroupInstance(_message.Message):
-    __slots__ = ("flow_group", "iteration", "has_ended")
+    __slots__ = ("flow_group", "iteration", "has_ended", "sent_bytes", "reason")
     FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
     ITERATION_FIELD_NUMBER: _ClassVar[int]
     HAS_ENDED_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     flow_group: str
     iteration: int
     has_ended: bool
-    def __init__(self, flow_group: _Optional[str] = ..., iteration: _Optional[int] = ..., has_ended: _Optional[bool] = ...) -> None: ...
+    sent_bytes: int
+    reason: str
+    def __init__(self, flow_group: _Optional[str] = ..., iteration: _Optional[int] = ..., has_ended: _Optional[bool] = ..., sent_bytes: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class StartFlowGroupsResponse(_message.Message):
     __slots__ = ()
@@ -207,16 +211,26 @@ class DirectivesRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., owner_token: _Optional[str] = ...) -> None: ...
 
 class DirectivesResponse(_message.Message):
-    __slots__ = ("plan_number", "time_shift_s", "flows", "is_continued")
+    __slots__ = ("plan_number", "time_shift_s", "flows", "is_continued", "flow_groups")
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
     TIME_SHIFT_S_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
     IS_CONTINUED_FIELD_NUMBER: _ClassVar[int]
+    FLOW_GROUPS_FIELD_NUMBER: _ClassVar[int]
     plan_number: int
     time_shift_s: float
     flows: _containers.RepeatedCompositeFieldContainer[FlowDirective]
     is_continued: bool
-    def __init__(self, plan_number: _Optional[int] = ..., time_shift_s: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[FlowDirective, _Mapping]]] = ..., is_continued: _Optional[bool] = ...) -> None: ...
+    flow_groups: _containers.RepeatedCompositeFieldContainer[FlowGroupDirective]
+    def __init__(self, plan_number: _Optional[int] = ..., time_shift_s: _Optional[float] = ..., flows: _Optional[_Iterable[_Union[FlowDirective, _Mapping]]] = ..., is_continued: _Optional[bool] = ..., flow_groups: _Optional[_Iterable[_Union[FlowGroupDirective, _Mapping]]] = ...) -> None: ...
+
+class FlowGroupDirective(_message.Message):
+    __slots__ = ("name", "slack_s")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SLACK_S_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    slack_s: float
+    def __init__(self, name: _Optional[str] = ..., slack_s: _Optional[float] = ...) -> None: ...
 
 class Path(_message.Message):
     __slots__ = ("nodes", "links")
@@ -227,20 +241,22 @@ class Path(_message.Message):
     def __init__(self, nodes: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class FlowDirective(_message.Message):
-    __slots__ = ("flow_group", "flow", "path", "level", "order", "source_port")
+    __slots__ = ("flow_group", "flow", "path", "level", "order", "source_port", "rate_bps")
     FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
     FLOW_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
     flow_group: str
     flow: int
     path: Path
     level: int
     order: int
     source_port: int
-    def __init__(self, flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., level: _Optional[int] = ..., order: _Optional[int] = ..., source_port: _Optional[int] = ...) -> None: ...
+    rate_bps: float
+    def __init__(self, flow_group: _Optional[str] = ..., flow: _Optional[int] = ..., path: _Optional[_Union[Path, _Mapping]] = ..., level: _Optional[int] = ..., order: _Optional[int] = ..., source_port: _Optional[int] = ..., rate_bps: _Optional[float] = ...) -> None: ...
 
 class DeregisterJobRequest(_message.Message):
     __slots__ = ("job", "owner_token")

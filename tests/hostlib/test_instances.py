@@ -7,7 +7,7 @@ import pytest
 
 from experiments.scenarios.driven.clock import DrivenClock
 from hostlib.client import Client
-from hostlib.types import FlowGroup, GroupInstance
+from hostlib.types import FlowGroup, GroupInstance, Sent
 from policies.enforcement import Cadence
 from policies.snapshot import OpenGroup
 from tests.hostlib.served import GPT, RING, Served, served
@@ -85,3 +85,45 @@ def test_what_comes_late_or_twice_changes_nothing(late: GroupInstance) -> None:
         assert controller.planner.decision.number == number
 
     _run(Cadence.GROUP_EVENT, scenario)
+
+
+def test_what_a_job_sends_now_is_decided_on_and_directed_while_its_dense_size_stays_known() -> None:
+    async def scenario(controller: Served, client: Client, _: DrivenClock) -> None:
+        await _open_groups(controller, client)
+        dense = controller.planner.snapshot
+        assert dense is not None
+        client.start_flow_groups("gpt", ["ring"], iteration=0, sent={"ring": Sent(200_000_000, "Dense does not fit")})
+        await _open_groups(controller, client)
+        now = controller.planner.snapshot
+        assert now is not None
+        (before,), (job,) = dense.jobs, now.jobs
+        (ring, tree), (ring_before, tree_before) = job.flow_groups, before.flow_groups
+        assert sum(flow.size_bytes for flow in ring.flows) == pytest.approx(200_000_000)
+        assert ring.uncompressed is not None
+        assert ring.uncompressed.size_bytes == 2_000_000_000
+        assert [flow.size_bytes for flow in tree.flows] == [flow.size_bytes for flow in tree_before.flows]
+        assert ring_before.uncompressed is None
+        directives = client.newest_directives("gpt")
+        while directives is None or not directives.slacks_s:
+            await asyncio.sleep(0.01)
+            directives = client.newest_directives("gpt")
+        of_group = {flow.flow_group: flow.rate_bps for flow in directives.flows}
+        assert of_group["ring"] is not None
+        assert of_group["ring"] > 0
+        assert of_group["tree"] is None
+        assert directives.slacks_s.keys() == {"ring"}
+        # The end of an iteration, and the next one without a word, change nothing of it.
+        decided = controller.planner.decision
+        client.end_flow_groups("gpt", ["ring"], iteration=0)
+        client.start_flow_groups("gpt", ["ring"], iteration=1)
+        await _open_groups(controller, client)
+        assert controller.planner.decision is decided
+        # All again.
+        client.start_flow_groups("gpt", ["ring"], iteration=2, sent={"ring": Sent(2_000_000_000)})
+        await _open_groups(controller, client)
+        assert controller.planner.snapshot is not None
+        assert [flow.size_bytes for flow in controller.planner.snapshot.jobs[0].flows] == [
+            flow.size_bytes for flow in before.flows
+        ]
+
+    _run(Cadence.JOB_EVENT, scenario)

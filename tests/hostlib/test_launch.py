@@ -121,7 +121,7 @@ def test_without_pytorch_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert main(["run", script]) == 1
-    assert "install trainyard-hostlib[torch]" in capsys.readouterr().err
+    assert "pip install './hostlib[torch]'" in capsys.readouterr().err
     assert started == []
 
 

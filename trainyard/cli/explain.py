@@ -61,6 +61,14 @@ def _job(job: wire.JobExplanation) -> Iterator[str]:
         yield f"It has told what an iteration does, in {count(job.tasks)} tasks{_ASSUMED if job.is_guessed else ''}."
     if job.HasField("bottleneck"):
         yield f"Its bytes need {job.communication_s:.3f} s on its busiest link, {_link(job.bottleneck)}."
+    for group in job.compressed:
+        yield (
+            f"It compresses {group.flow_group}: of {quantity(group.dense_bytes)}B an iteration it sends"
+            f" {quantity(group.sent_bytes)}B. It may count on {quantity(group.rate_bps)}bit/s, and on"
+            f" {group.slack_s:.3f} s for the last transfer before it waits."
+        )
+        if group.reason:
+            yield f"In its own words: {group.reason}"
     if not job.neighbours:
         yield "It shares no link of a switch with another job."
     for other in job.neighbours:

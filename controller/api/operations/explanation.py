@@ -13,12 +13,14 @@ import numpy as np
 from controller.api.errors import NothingToExplainError
 from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
+from controller.api.operations.compression_states import compression_states
 from controller.api.operations.link_users import LinkUsers
 from controller.api.operations.states import flow_state, job_state, rule_state
 from controller.planning.decision import Decision
 from controller.registry.jobs import RegisteredJob
 from controller.rules.job_rules import levels_in_force
 from policies.arrays import FloatArray
+from policies.elastic import reliable_rates_bps
 from policies.flows import Flow
 from policies.plan import JobPlan
 from policies.snapshot import OrderKeeper
@@ -40,6 +42,7 @@ class Explainer:
         self._numbers = {job.name: number for number, job in enumerate(decision.snapshot.jobs)}
         self._levels = levels_in_force(decision.plan, decision.snapshot)
         self._links = LinkUsers.of(decision)
+        self._reliable_bps = reliable_rates_bps(decision.snapshot, decision.plan)
 
     def has_job(self, name: str) -> bool:
         """Whether a job is in the Plan."""
@@ -74,8 +77,10 @@ class Explainer:
             )
         )
 
-    def explain_job(self, job: RegisteredJob, lease_s: float, profile: wire.ProfileState) -> wire.Explanation:
-        """Explain the rank and the level of a job."""
+    def explain_job(
+        self, job: RegisteredJob, lease_s: float, profile: wire.ProfileState, reasons: Mapping[str, str]
+    ) -> wire.Explanation:
+        """Explain the rank and the level of a job; it has given ``reasons`` for what its flow groups send."""
         name = job.request.name
         number, plan = self._numbers[name], replace(self._plans[name], level=self._levels[name])
         iteration = self._links.iterations[number]
@@ -95,6 +100,7 @@ class Explainer:
                 host_neighbours=self._neighbours(name, OrderKeeper.HOST, links),
                 tasks=None if graph is None else len(graph.tasks),
                 is_guessed=graph is not None and graph.is_guessed,
+                compressed=compression_states(planned, self._reliable_bps, reasons),
             ),
             links=[self._link_use(link) for link in links],
         )

@@ -422,7 +422,7 @@ class LinkUse(_message.Message):
     def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., planned_utilisation: _Optional[float] = ..., jobs: _Optional[_Iterable[str]] = ..., places: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JobExplanation(_message.Message):
-    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours", "tasks", "is_guessed")
+    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours", "tasks", "is_guessed", "compressed")
     STATE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -434,6 +434,7 @@ class JobExplanation(_message.Message):
     HOST_NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     IS_GUESSED_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSED_FIELD_NUMBER: _ClassVar[int]
     state: JobState
     jobs: int
     reason: str
@@ -445,7 +446,24 @@ class JobExplanation(_message.Message):
     host_neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
     tasks: int
     is_guessed: bool
-    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., tasks: _Optional[int] = ..., is_guessed: _Optional[bool] = ...) -> None: ...
+    compressed: _containers.RepeatedCompositeFieldContainer[CompressionState]
+    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., tasks: _Optional[int] = ..., is_guessed: _Optional[bool] = ..., compressed: _Optional[_Iterable[_Union[CompressionState, _Mapping]]] = ...) -> None: ...
+
+class CompressionState(_message.Message):
+    __slots__ = ("flow_group", "sent_bytes", "dense_bytes", "rate_bps", "slack_s", "reason")
+    FLOW_GROUP_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DENSE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    SLACK_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    flow_group: str
+    sent_bytes: float
+    dense_bytes: float
+    rate_bps: float
+    slack_s: float
+    reason: str
+    def __init__(self, flow_group: _Optional[str] = ..., sent_bytes: _Optional[float] = ..., dense_bytes: _Optional[float] = ..., rate_bps: _Optional[float] = ..., slack_s: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Neighbour(_message.Message):
     __slots__ = ("name", "rank", "level", "shared_links", "busiest", "busiest_link")

@@ -192,7 +192,9 @@ class OperationsService:
         """What makes the explanation, in any thread, from the state of now."""
         job = self._registry.job(name) if explainer.has_job(name) else None
         if job is not None:
-            return partial(explainer.explain_job, job, self._lease_s(job), self._profile(job))
+            return partial(
+                explainer.explain_job, job, self._lease_s(job), self._profile(job), self._registry.sent_reasons(name)
+            )
         return lambda: explainer.explain_flow(find_flow(explainer.decision, name))
 
     def _profile(self, job: RegisteredJob) -> wire.ProfileState:

@@ -28,7 +28,7 @@ def encode(
     Args:
         vector: Contiguous, of fp32. NaN and infinities are sent as NaN or infinities.
         precision: Of the values.
-        seed: Of the stochastic rounding of ``int8``; ranks and steps need different ones.
+        seed: Of the stochastic rounding of ``int8`` and ``int4``; ranks and steps need different ones.
         unsent: Like the vector, may be the same: it gets what rounding took, and 0 if the vector is not finite.
         into: An aligned vector of ``wire_bytes`` bytes for the payload; None: a new one.
 

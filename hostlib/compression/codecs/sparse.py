@@ -58,7 +58,7 @@ def encode(
         velocity: Of the momentum correction: velocity = momentum x velocity + gradient is added instead. Without a
             gradient it only loses the elements that are sent.
         momentum: 0 to below 1.
-        seed: Of the stochastic rounding of ``int8``; ranks and steps need different ones.
+        seed: Of the stochastic rounding of ``int8`` and ``int4``; ranks and steps need different ones.
         form: Of the indices; None: what suits the device.
         into: An aligned vector of ``wire_bytes`` bytes for the payload; None: a new one.
 

@@ -1,7 +1,8 @@
 """Vectors of fp32 values as bytes, in each precision. Sparse and dense payloads have such bytes in them.
 
 fp16 and bf16 are rounded to nearest, after multiplication by a power of two that puts the largest magnitude just below
-the largest of fp16: nothing overflows, and gradients far below 1 keep their bits. ``int8`` has its own scales.
+the largest of fp16: nothing overflows, and gradients far below 1 keep their bits. ``int8`` and ``int4`` have scales of
+their own.
 """
 
 import math
@@ -10,9 +11,10 @@ import numpy as np
 import torch
 
 from hostlib.compression.choice import Precision
-from hostlib.compression.codecs import int8
+from hostlib.compression.codecs import int4, int8
 
 _TYPES = {Precision.FP32: torch.float32, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
+_INTEGERS = {Precision.INT8: int8, Precision.INT4: int4}
 _SAFE_EXPONENT = 15
 """Below the overflow of fp16 at 65,520."""
 _MAX_SCALE_EXPONENT = 126
@@ -24,7 +26,12 @@ _CACHED = 1 << 16
 
 def size_bytes(count: int, precision: Precision) -> int:
     """Return in how many bytes that many values are coded."""
-    return int8.size_bytes(count) if precision is Precision.INT8 else count * _TYPES[precision].itemsize
+    if precision is Precision.INT8:
+        return int8.size_bytes(count)
+    if precision is Precision.INT4:
+        return int4.size_bytes(count)
+    item_bytes: int = _TYPES[precision].itemsize
+    return count * item_bytes
 
 
 def safe_scale(largest: float) -> float:
@@ -43,12 +50,12 @@ def encode(
     Args:
         values: Of fp32, contiguous, one dimension. NaN and infinities are coded as NaN or infinities.
         precision: Of the coded values.
-        seed: Of stochastic rounding, for ``int8`` alone.
+        seed: Of stochastic rounding, for ``int8`` and ``int4`` alone.
         coded: ``size_bytes`` bytes to write to, aligned to 4.
         unsent: Like ``values``, may be the same; it gets the values less what was coded. None: nobody wants it.
     """
-    if precision is Precision.INT8:
-        int8.encode(values, seed, coded, unsent)
+    if precision in _INTEGERS:
+        _INTEGERS[precision].encode(values, seed, coded, unsent)
         return 1.0
     rounded = coded.view(_TYPES[precision])
     if precision is Precision.FP32:
@@ -70,8 +77,8 @@ def encode(
 
 def add(coded: torch.Tensor, precision: Precision, scale: float, into: torch.Tensor) -> None:
     """Add coded values to an fp32 vector of as many elements."""
-    if precision is Precision.INT8:
-        int8.add(coded, into)
+    if precision in _INTEGERS:
+        _INTEGERS[precision].add(coded, into)
         return
     rounded = coded.view(_TYPES[precision])
     if precision is Precision.FP32:

@@ -2,8 +2,12 @@
 
 All sums should be there when the backward pass ends, or by the controller's slack later; gradients may prolong the step
 by ``tolerated_loss`` of it besides. Everything is dense where that fits. Otherwise it is what loses the least and fits:
-``filling``. Where nothing fits, as where encoding alone takes longer, the step may be half the tolerated loss longer
-than the fastest.
+``filling``. Where the fastest ends late itself, as where encoding takes long, the tolerated loss counts from there: a
+step may always be so much longer than the fastest.
+
+The bucket that is ready last has little time, for nothing hides its transmission. What it leaves out, its remainder,
+exists when the next step begins, and the link is free until the first gradients are there. So the remainder travels
+then, and counts in the mean of that next step.
 
 ``decide`` is a pure function of numbers that all ranks have, so all ranks decide alike.
 """
@@ -32,8 +36,7 @@ class BudgetSettings:
     Attributes:
         tolerated_loss: Share of a step by which gradients may prolong it.
         lowest_ratio: No bucket is sent at less. Less would be faster where the last bucket is large and the link slow,
-            and cost accuracy: of a character model with ResNet18's buckets at 200 Mbit/s, 2.0 points at 0.001, 1.0 at
-            0.01, 0.5 at 0.02.
+            and cost accuracy where no remainder follows.
         start_ratio: Of the first steps, when the network is not known.
 
     Raises:
@@ -41,7 +44,7 @@ class BudgetSettings:
     """
 
     tolerated_loss: float = 0.02
-    lowest_ratio: float = 0.02
+    lowest_ratio: float = 0.01
     start_ratio: float = 0.02
 
     def __post_init__(self) -> None:
@@ -59,6 +62,7 @@ class BudgetState:
 
     Attributes:
         choices: The last decision, per bucket.
+        remainder: Likewise.
         time_s: The sum of step times, the only clock.
         decisions: How many there were.
         ignored: Calls that had nothing to decide from.
@@ -72,14 +76,23 @@ class BudgetState:
     ignored: int = 0
     network: Network = field(default_factory=Network)
     timings: tuple[Timing, ...] = ()
+    remainder: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What ``decide`` returns: the next state, what each bucket is sent as, and why."""
+    """What ``decide`` returns.
+
+    Attributes:
+        state: The next one.
+        choices: What each bucket of the next step is sent as.
+        remainder: What the remainder is sent as, before them; None: it is not.
+        explanation: Why.
+    """
 
     state: BudgetState
     choices: tuple[Choice, ...]
+    remainder: Choice | None
     explanation: Explanation
 
 
@@ -103,6 +116,9 @@ class Budget:
         self.settings = settings or BudgetSettings()
         self.rungs = rungs(self.buckets, measured, self.settings.lowest_ratio) if buckets else ()
         self.elements = sum(bucket.elements for bucket in self.buckets)
+        self.remainder_of = next(
+            (position for position, bucket in enumerate(self.buckets) if bucket.has_remainder and bucket.elements), None
+        )
 
     def start(self) -> Decision:
         """Return the state before the first step, and what that step's buckets are sent as."""
@@ -117,52 +133,58 @@ class Budget:
             )
             for bucket in self.buckets
         )
-        return Decision(BudgetState(choices), choices, Explanation(Outcome.START, ratio=self._ratio(choices)))
+        return self._unchanged(BudgetState(choices), Outcome.START)
 
-    def decide(self, state: BudgetState, sent: Sequence[Choice], agreed: Agreed | None) -> Decision:
-        """Decide what the next step's buckets are sent as.
+    def decide(
+        self, state: BudgetState, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None
+    ) -> Decision:
+        """Decide what the next step's buckets are sent as, and the remainder before them.
 
         Args:
             state: The last decision's.
             sent: What the buckets of the measured step were sent as. That is not always the last decision: proposals
                 arrive while the next step is under way.
             agreed: What was measured of it; None, or numbers of other buckets, change nothing and are counted.
+            remainder: What the remainder was sent as that travelled before them; None: none did.
         """
-        if agreed is None or not len(agreed.ready_s) == len(sent) == len(self.buckets) or not self.buckets:
-            state = replace(state, ignored=state.ignored + 1)
-            return Decision(state, state.choices, Explanation(Outcome.UNCHANGED, ratio=self._ratio(state.choices)))
+        if not self.buckets or len(sent) != len(self.buckets) or not self._is_of(agreed, remainder):
+            return self._unchanged(replace(state, ignored=state.ignored + 1), Outcome.UNCHANGED)
+        assert agreed is not None
         costs = [
             transmission_cost(choice, bucket, self.measured) for choice, bucket in zip(sent, self.buckets, strict=True)
         ]
+        remainder_cost = None
+        if remainder is not None and self.remainder_of is not None:
+            remainder_cost = transmission_cost(remainder, self.buckets[self.remainder_of], self.measured)
         time_s = state.time_s + agreed.step_s
         state = replace(
             state,
             time_s=time_s,
             decisions=state.decisions + 1,
-            network=sensed(state.network, time_s, agreed, costs, self.measured.hop_s),
-            timings=(*state.timings, _without_encoding(agreed, costs))[-3:],
+            network=sensed(state.network, time_s, agreed, costs, self.measured.hop_s, remainder_cost),
+            timings=(*state.timings, _without_encoding(agreed, costs, remainder_cost))[-3:],
         )
         return self._decided(state, agreed)
 
     def _decided(self, state: BudgetState, agreed: Agreed) -> Decision:
         rate, source = _rate(state, agreed)
         if rate is None and any(bucket.world_size > 1 and bucket.elements for bucket in self.buckets):
-            return Decision(state, state.choices, Explanation(Outcome.START, ratio=self._ratio(state.choices)))
+            return self._unchanged(state, Outcome.START)
         rate = rate or 1.0  # nothing is sent
         timing = _median(state.timings)
         slack_s = min(agreed.slack_s or 0.0, timing.compute_s)  # a transmission hides behind one step at most
-        filling = Filling(self.rungs, timing, rate, state.network.hop_s)
+        filling = Filling(self.rungs, timing, rate, state.network.hop_s, state.network.delay_s)
         tolerated_s = self.settings.tolerated_loss * timing.compute_s
         deadline_s = timing.backward_s + slack_s + tolerated_s
         dense = [0] * len(self.buckets)
-        outcome, levels = Outcome.DENSE, dense
+        outcome, levels, remainder = Outcome.DENSE, dense, None
         if filling.forecast(dense).finish_s > deadline_s:
             fastest_s = filling.fastest_s()
             outcome = Outcome.COMPRESSED if fastest_s <= deadline_s else Outcome.NOTHING_FITS
-            deadline_s = max(deadline_s, fastest_s + tolerated_s / 2)
-            levels = filling.filled(deadline_s, [bucket.elements for bucket in self.buckets])
+            deadline_s = max(deadline_s, fastest_s + tolerated_s)
+            filling, levels, remainder = self._filled(filling, deadline_s)
         choices = tuple(filling.ladder[level].choice for level in levels)
-        first_s = min(timing.ready_s)
+        sent = [filling.ladder[level].costs[position].link_bytes for position, level in enumerate(levels)]
         explanation = Explanation(
             outcome,
             source,
@@ -170,18 +192,51 @@ class Budget:
             hop_s=state.network.hop_s,
             slack_s=slack_s,
             deadline_s=deadline_s,
-            finish_s=filling.forecast(levels).finish_s,
+            finish_s=filling.forecast(levels if remainder is None else [remainder, *levels]).finish_s,
             dense_bytes=self.rungs[0].link_bytes,
-            fitting_bytes=rate * max(0.0, deadline_s - first_s),
-            sent_bytes=sum(filling.ladder[level].costs[position].link_bytes for position, level in enumerate(levels)),
-            ratio=self._ratio(choices),
+            fitting_bytes=rate * max(0.0, deadline_s - min(timing.ready_s)),
+            sent_bytes=sum(sent),
         )
-        return Decision(replace(state, choices=choices), choices, explanation)
+        rest = None
+        if remainder is not None and self.remainder_of is not None:
+            rung = filling.ladder[remainder]
+            rest = rung.choice
+            explanation = replace(explanation, remainder_bytes=rung.costs[self.remainder_of].link_bytes)
+        explanation = replace(explanation, ratio=self._ratio(choices, rest))
+        return Decision(replace(state, choices=choices, remainder=rest), choices, rest, explanation)
 
-    def _ratio(self, choices: Sequence[Choice]) -> float:
+    def _filled(self, filling: Filling, deadline_s: float) -> tuple[Filling, list[int], int | None]:
+        """Return the levels of the buckets and of the remainder, None if there is none, and the filling they are of."""
+        elements = [bucket.elements for bucket in self.buckets]
+        levels = filling.filled(deadline_s, elements)
+        assert levels is not None  # the deadline is not before the fastest
+        position = self.remainder_of
+        if position is None or filling.ladder[levels[position]].choice.ratio >= 1:
+            return filling, levels, None
+        with_remainder = filling.with_remainder_of(position)
+        filled = with_remainder.filled(deadline_s, [elements[position], *elements])
+        if filled is None or filled[0] == len(filling.ladder) - 1:
+            return filling, levels, None
+        return with_remainder, filled[1:], filled[0]
+
+    def _unchanged(self, state: BudgetState, outcome: Outcome) -> Decision:
+        explanation = Explanation(outcome, ratio=self._ratio(state.choices, state.remainder))
+        return Decision(state, state.choices, state.remainder, explanation)
+
+    def _is_of(self, agreed: Agreed | None, remainder: Choice | None) -> bool:
+        """Whether numbers are of these buckets, and of a remainder if one travelled."""
+        if agreed is None or (remainder is not None and self.remainder_of is None):
+            return False
+        return len(agreed.ready_s) == len(self.buckets) + (remainder is not None)
+
+    def _ratio(self, choices: Sequence[Choice], remainder: Choice | None) -> float:
         if not self.elements:
             return 1.0
-        return sum(c.ratio * bucket.elements for c, bucket in zip(choices, self.buckets, strict=True)) / self.elements
+        sent = 0.0
+        for position, (choice, bucket) in enumerate(zip(choices, self.buckets, strict=True)):
+            later = remainder.ratio if remainder is not None and position == self.remainder_of else 0.0
+            sent += min(1.0, choice.ratio + later) * bucket.elements
+        return sent / self.elements
 
 
 def _rate(state: BudgetState, agreed: Agreed) -> tuple[float | None, RateSource]:
@@ -196,12 +251,14 @@ def _rate(state: BudgetState, agreed: Agreed) -> tuple[float | None, RateSource]
     return own, RateSource.PROBING if state.network.probing else RateSource.MEASURED
 
 
-def _without_encoding(agreed: Agreed, costs: Sequence[Cost]) -> Timing:
+def _without_encoding(agreed: Agreed, costs: Sequence[Cost], remainder: Cost | None) -> Timing:
     encoded_s, ready_s = 0.0, []
-    for measured_s, cost in zip(agreed.ready_s, costs, strict=True):
+    for measured_s, cost in zip(agreed.ready_s[: len(costs)], costs, strict=True):
         ready_s.append(max(0.0, measured_s - encoded_s))
         encoded_s += cost.encode_s
     backward_s = max(0.0, agreed.backward_s - encoded_s)
+    if remainder is not None:
+        encoded_s += remainder.encode_s
     return Timing(tuple(ready_s), backward_s, max(backward_s, agreed.compute_s - encoded_s))
 
 

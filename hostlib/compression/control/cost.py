@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hostlib.compression.choice import Choice, Collective, Precision
 
-VALUE_BITS = {Precision.FP32: 32, Precision.BF16: 16, Precision.FP16: 16, Precision.INT8: 8}
+VALUE_BITS = {Precision.FP32: 32, Precision.BF16: 16, Precision.FP16: 16, Precision.INT8: 8, Precision.INT4: 4}
 
 HEADER_BYTES = 16
 """Of a sparse payload."""
@@ -52,7 +52,7 @@ class MeasuredCosts:
         scatter: To unpack values and to add them to a bucket.
         convert: To convert a dense bucket to another precision, or back.
         hop_s: From one rank to the next, for a message without content.
-        quantise: To write a dense bucket in 8 bits, or to add one.
+        quantise: To write a dense bucket in 8 or 4 bits, or to add one.
     """
 
     select: Linear = Linear()
@@ -70,11 +70,13 @@ class Bucket:
         elements: Its gradients.
         world_size: Ranks that add up theirs.
         precision: The format in which DDP hands them over.
+        has_remainder: Whether what it leaves out can travel while the next step computes.
     """
 
     elements: int
     world_size: int
     precision: Precision = Precision.FP32
+    has_remainder: bool = False
 
     @property
     def dense_choice(self) -> Choice:
@@ -154,8 +156,8 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
     payload, others = payload_bytes(choice, elements), ranks - 1
     by_ring = 2 * others / ranks * payload
     if choice.ratio >= 1 and choice.collective != Collective.ALL_GATHER:
-        if choice.precision == Precision.INT8:
-            # It is added up by its owners, who write the sum in 8 bits again.
+        if choice.precision in (Precision.INT8, Precision.INT4):
+            # It is added up by its owners, who write the sum in as many bits again.
             quantised_s = measured.quantise.seconds(elements)
             return Cost(by_ring, by_ring, 2 * others, quantised_s, 2 * quantised_s)
         converted_s = 0.0 if choice.precision == bucket.precision else measured.convert.seconds(elements)

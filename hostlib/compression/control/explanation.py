@@ -38,7 +38,8 @@ class Explanation:
         dense_bytes: What a rank sends of all buckets as plain DDP does.
         fitting_bytes: What the rate carries from the first bucket's being ready to the deadline.
         sent_bytes: What a rank sends as decided.
-        ratio: Share of all elements that are sent.
+        ratio: Share of all elements that are sent, with the remainder.
+        remainder_bytes: What it sends of the remainder, before the first bucket.
     """
 
     outcome: Outcome
@@ -52,6 +53,7 @@ class Explanation:
     fitting_bytes: float = 0
     sent_bytes: float = 0
     ratio: float = 0
+    remainder_bytes: float = 0
 
     def __str__(self) -> str:
         if not self.rate_bps:
@@ -60,5 +62,10 @@ class Explanation:
             f"{self.outcome}: {self.dense_bytes / 1e6:.3g} MB dense, {self.fitting_bytes / 1e6:.3g} MB fit, at "
             f"{self.rate_bps / 1e6:.4g} Mbit/s ({self.rate_source}) until {self.deadline_s * 1e3:.4g} ms after the "
             f"backward pass began ({self.slack_s * 1e3:.4g} ms of slack); {self.sent_bytes / 1e6:.3g} MB are sent, "
-            f"ratio {self.ratio:.4g}, and end at {self.finish_s * 1e3:.4g} ms."
+            f"ratio {self.ratio:.4g}, and end at {self.finish_s * 1e3:.4g} ms.{self._remainder()}"
         )
+
+    def _remainder(self) -> str:
+        if not self.remainder_bytes:
+            return ""
+        return f" Before them, {self.remainder_bytes / 1e6:.3g} MB of what the last bucket left out."

@@ -2,15 +2,22 @@
 
 Progressive filling, as for max-min fairness: all buckets start alike, rise together, and each stays where it would make
 the step late. Levels count from the least error, 0.
+
+A remainder is what one bucket left out in the step before. It is there when a step begins, so it has the link during
+the forward pass, which no bucket can use. It counts as one more bucket, the first; at the last level none is sent.
 """
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 from hostlib.compression.control.rungs import Rung
 from hostlib.compression.control.timeline import Forecast, Service, Timing, forecast
 
 FEWER_LEVELS = (1, 2, 4, 8)
 """How many levels lower the buckets are tried that are short of time."""
+
+_NO_SERVICE = Service(0, 0, 0)
 
 
 class Filling:
@@ -21,9 +28,12 @@ class Filling:
         timing: The step's computation.
         rate: Of the link, in bytes per second.
         hop_s: Latency of a hop.
+        delay_s: What holds up each transmission besides.
     """
 
-    def __init__(self, all_rungs: Sequence[Rung], timing: Timing, rate: float, hop_s: float) -> None:
+    def __init__(
+        self, all_rungs: Sequence[Rung], timing: Timing, rate: float, hop_s: float, delay_s: float = 0.0
+    ) -> None:
         self.timing = timing
         self.ladder: list[Rung] = []
         self.services: list[tuple[Service, ...]] = []
@@ -35,10 +45,23 @@ class Filling:
                 self.ladder.append(rung)
                 self.services.append(
                     tuple(
-                        Service(cost.encode_s, cost.hops * hop_s + cost.link_bytes / rate, cost.decode_s)
+                        Service(
+                            cost.encode_s,
+                            cost.hops * hop_s + cost.link_bytes / rate + (delay_s if cost.hops else 0.0),
+                            cost.decode_s,
+                        )
                         for cost in rung.costs
                     )
                 )
+
+    def with_remainder_of(self, position: int) -> "Filling":
+        """Return the same step with the remainder of a bucket before the first one."""
+        other = copy(self)
+        begin_s = self.timing.backward_s - self.timing.compute_s
+        other.timing = replace(self.timing, ready_s=(begin_s, *self.timing.ready_s))
+        other.services = [(services[position], *services) for services in self.services[:-1]]
+        other.services.append((_NO_SERVICE, *self.services[-1]))
+        return other
 
     def forecast(self, levels: Sequence[int]) -> Forecast:
         """Return what becomes of the step at these levels."""
@@ -49,8 +72,8 @@ class Filling:
         count = len(self.timing.ready_s)
         return min(self.forecast([level] * count).finish_s for level in range(len(self.ladder)))
 
-    def filled(self, deadline_s: float, elements: Sequence[int]) -> list[int]:
-        """Return the levels that fill the time until a deadline which the buckets can meet if they are alike.
+    def filled(self, deadline_s: float, elements: Sequence[int]) -> list[int] | None:
+        """Return the levels that fill the time until a deadline; None if alike the buckets meet it at no level.
 
         The buckets that are ready last are often short of time, and the encoding of the others takes of it. They get
         all of it at first. Then it is tried what the others gain if these get less, and the least error counts.
@@ -59,10 +82,11 @@ class Filling:
             deadline_s: When all sums must be there.
             elements: By bucket.
         """
-        count = len(elements)
-        level = next(
-            level for level in range(len(self.ladder)) if self.forecast([level] * count).finish_s <= deadline_s
-        )
+        count = len(self.timing.ready_s)
+        alike = (level for level in range(len(self.ladder)) if self.forecast([level] * count).finish_s <= deadline_s)
+        level = next(alike, None)
+        if level is None:
+            return None
         filled, short = self._raised(deadline_s, level, [0] * count, elements)
         tried = [filled]
         for fewer in FEWER_LEVELS if len(short) < count else ():

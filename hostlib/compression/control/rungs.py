@@ -7,8 +7,8 @@
 - A sparse reduce-scatter selects again after the sum. Of W selections of which an element is in one at least with
   probability u = min(1, W r), the sum holds up to u/r times what is kept. Ranks' selections partly overlap, which is
   taken as half way, in logarithms: r delivers what an all-gather at r sqrt(r/u) would.
-- Rounding adds its own share: 1e-7 for fp16, 1e-6 for bf16, 1e-3 for int8 of selected values, and 1e-2, which is more
-  than it takes, for int8 of a whole bucket.
+- Rounding adds its own share: 1e-7 for fp16, 1e-6 for bf16, 1e-3 for int8 of selected values; of a whole bucket, which
+  has blocks of unlike values, 1e-2 for int8 and 1e-1 for int4. Both are more than rounding takes of normal values.
 
 What is not delivered stays in the residual and travels later (error feedback: Karimireddy et al., ICML 2019), so a
 step's error delays gradients and does not lose them.
@@ -24,8 +24,14 @@ from hostlib.compression.control.cost import VALUE_BITS, Bucket, Cost, MeasuredC
 RATIO_STEP = 0.8408964152537145
 """The fourth root of one half: neighbouring rungs differ by a sixth in bytes."""
 
-_ROUNDING = {Precision.FP32: 0.0, Precision.FP16: 1e-7, Precision.BF16: 1e-6, Precision.INT8: 1e-3}
-_ROUNDING_DENSE_INT8 = 1e-2
+_ROUNDING = {
+    Precision.FP32: 0.0,
+    Precision.FP16: 1e-7,
+    Precision.BF16: 1e-6,
+    Precision.INT8: 1e-3,
+    Precision.INT4: 5e-2,
+}
+_ROUNDING_DENSE = _ROUNDING | {Precision.INT8: 1e-2, Precision.INT4: 1e-1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ def lost_energy(choice: Choice, world_size: int) -> float:
     """Return the share of the gradients' energy that a choice does not deliver in its step."""
     rounding = _ROUNDING[choice.precision]
     if choice.ratio >= 1:
-        return _ROUNDING_DENSE_INT8 if choice.precision == Precision.INT8 else rounding
+        return _ROUNDING_DENSE[choice.precision]
     delivered = choice.ratio
     if choice.collective == Collective.REDUCE_SCATTER:
         delivered *= math.sqrt(choice.ratio / min(1.0, world_size * choice.ratio))
@@ -61,17 +67,23 @@ def lost_energy(choice: Choice, world_size: int) -> float:
 
 
 def rungs(buckets: Sequence[Bucket], measured: MeasuredCosts, lowest_ratio: float) -> tuple[Rung, ...]:
-    """Return all choices for a job's buckets, the least error first; dense as plain DDP is the first."""
+    """Return all choices for a job's buckets, the least error first; dense as plain DDP is the first.
+
+    Where the lowest ratio is 1, nothing may stay in residuals, so int4 is none of them: it
+    rounds too much for that.
+    """
     native = buckets[0].precision
     choices = [buckets[0].dense_choice]
     if VALUE_BITS[native] > 16:
         choices.append(Choice(1, Precision.FP16, Collective.ALL_REDUCE))
     choices.append(Choice(1, Precision.INT8, Collective.REDUCE_SCATTER))
-    ratio = RATIO_STEP
-    while ratio > lowest_ratio:
-        choices.extend(_sparse(ratio))
-        ratio *= RATIO_STEP
-    choices.extend(_sparse(lowest_ratio))
+    if lowest_ratio < 1:
+        choices.append(Choice(1, Precision.INT4, Collective.REDUCE_SCATTER))
+        ratio = RATIO_STEP
+        while ratio > lowest_ratio:
+            choices.extend(_sparse(ratio))
+            ratio *= RATIO_STEP
+        choices.extend(_sparse(lowest_ratio))
     first, *others = (_rung(choice, buckets, measured) for choice in choices)
     return (first, *sorted(others, key=lambda rung: rung.error))
 
@@ -91,6 +103,6 @@ def _rung(choice: Choice, buckets: Sequence[Bucket], measured: MeasuredCosts) ->
 def _sparse(ratio: float) -> list[Choice]:
     return [
         Choice(ratio, precision, collective)
-        for precision in (Precision.FP16, Precision.INT8)
+        for precision in (Precision.FP16, Precision.INT8, Precision.INT4)
         for collective in (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
     ]

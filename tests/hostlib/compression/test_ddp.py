@@ -80,6 +80,16 @@ def test_an_all_reduce_has_what_is_not_finite_on_all_ranks_at_once(ranks: list[d
     assert ranks[1]["not_finite"]["fp16"]["passed_on"] == {"NaN or infinity": 1}
 
 
+@pytest.mark.parametrize("case", ["plain", "bf16", "two forward passes", "NaN", "scaler", "checkpoint", "in flight"])
+def test_nothing_is_lost_of_a_remainder(ranks: list[dict[str, Any]], case: str) -> None:
+    for rank in ranks:
+        found = rank["remainders"][case]
+        assert found["missing"] < (0.01 if case == "bf16" else 1e-5)
+        assert found["remainder"] == 0.5
+        if case != "bf16":  # which has one bucket
+            assert found["ratio"] == pytest.approx((4810 * 0.1 + 1344 * 0.6) / 6154)
+
+
 def test_all_ranks_choose_the_same_though_one_has_a_slow_link(ranks: list[dict[str, Any]]) -> None:
     choices = [rank["slowed"]["choices"] for rank in ranks]
     assert choices[1:] == choices[:1] * (len(ranks) - 1)

@@ -76,3 +76,15 @@ def test_a_step_is_timed_from_the_end_of_the_last_forward_pass() -> None:
     assert times.compute_s == pytest.approx(2)
     assert times.step_s == pytest.approx(2)
     assert times.network_s == (0,)
+
+
+@pytest.mark.parametrize(("completed_s", "after_s"), [(-1.0, 0.0), (0.5, 0.5)])
+def test_a_remainder_is_timed_after_the_buckets(completed_s: float, after_s: float) -> None:
+    clock = StepClock()
+    begin_s = clock.begin()
+    bucket = Carried(ready_s=begin_s + 1, encoded_s=begin_s + 1, completed_s=begin_s + 3)
+    remainder = Carried(ready_s=begin_s - 3, encoded_s=begin_s - 2, completed_s=begin_s + completed_s, between_s=0.25)
+    times = clock.step(begin_s, [bucket], remainder)
+    assert times.network_s == pytest.approx((2, completed_s + 2 - 0.25))
+    assert times.ready_s == pytest.approx((1, after_s))
+    assert times.backward_s == pytest.approx(1)

@@ -46,6 +46,12 @@ def test_what_a_sparse_step_leaves_out_comes_later(ranks: list[dict[str, Any]]) 
         assert found["saved_bytes"] > 0
 
 
+def test_what_rounding_takes_comes_later_where_residuals_are_allowed(ranks: list[dict[str, Any]]) -> None:
+    """A step of 4 bits is a seventh; of forty steps only the last one's rounding is missing."""
+    for rank in ranks:
+        assert 0 < rank["rounded"]["difference"] < 0.01
+
+
 @pytest.mark.parametrize(("precision", "tolerated"), [("fp32", 1e-5), ("fp16", 1e-3), ("int8", 0.02)])
 def test_a_dense_step_sends_what_sparse_ones_have_left_out(
     ranks: list[dict[str, Any]], precision: str, tolerated: float

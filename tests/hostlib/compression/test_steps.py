@@ -10,9 +10,10 @@ from hostlib.compression.agreement import Agreed, Proposal
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.collectives import Ranks
 from hostlib.compression.control.cost import Bucket
+from hostlib.compression.direction import Direction
 from hostlib.compression.residuals import Section
 from hostlib.compression.sensing import GroupSockets
-from hostlib.compression.steps import Direction, Sent, Steps
+from hostlib.compression.steps import Sent, Steps
 from hostlib.compression.transmissions import Gradient
 
 RANKS = Ranks(None, 1, 2, "gloo")
@@ -24,18 +25,21 @@ class Halving:
     """A controller that halves the ratio at every decision, and keeps what it has heard."""
 
     reason = "It halves."
+    remainder = Choice(0.75, Precision.FP16, Collective.ALL_GATHER)
 
     def __init__(self, buckets: Sequence[Bucket]) -> None:
         self.ratio = 0.5
         self.heard: list[tuple[list[float], Agreed | None]] = []
+        self.remainders: list[Choice | None] = []
         self._number = len(buckets)
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         return (Choice(self.ratio, Precision.FP16, Collective.ALL_GATHER),) * self._number
 
-    def decide(self, sent: Sequence[Choice], agreed: Agreed | None) -> None:
+    def decide(self, sent: Sequence[Choice], agreed: Agreed | None, remainder: Choice | None = None) -> None:
         self.ratio /= 2
+        self.remainders.append(remainder)
         self.heard.append(([choice.ratio for choice in sent], agreed))
 
 
@@ -105,6 +109,32 @@ def test_a_proposal_has_the_times_of_the_step() -> None:
     assert proposal.round_trip_s is None
 
 
+def test_a_remainder_belongs_to_the_step_whose_buckets_it_travels_before() -> None:
+    job = Job()
+    assert job.steps.next_remainder(RANKS) is None  # there is no bucket yet
+    job.step(FIRST)
+    assert job.steps.next_remainder(RANKS) is None  # no controller
+    job.step(FIRST)
+    remainder = job.steps.next_remainder(RANKS)
+    assert remainder is not None
+    assert remainder.choice == Halving.remainder
+    assert not remainder.gradient.buffer.any()
+    assert remainder.gradient.sections == (Section("b", 4),)
+    remainder.carried.encoded_s, remainder.carried.completed_s = 5.0, 7.0
+    remainder.carried.sent_bytes = 5
+    assert job.steps.remainder is None  # not yet
+    job.step(FIRST)
+    assert job.steps.remainder is remainder
+    assert job.steps.totals().sent_bytes == 3 * 2 * 3 + 5
+    job.step(FIRST)
+    proposal = Proposal.from_bytes(job.beside)
+    assert proposal.network_s == pytest.approx((0.5, 0.5, 2.0))
+    assert proposal.ready_s == pytest.approx((1, 2, 0))
+    assert job.steps.remainder is None
+    job.step(FIRST)
+    assert job.controllers[0].remainders == [None, None, Halving.remainder, None]
+
+
 def test_malformed_proposals_are_counted_and_change_no_others() -> None:
     job = Job()
     job.step(FIRST)
@@ -132,9 +162,13 @@ def test_what_is_sent_is_added_up() -> None:
 
 def test_no_two_buckets_ranks_and_steps_have_the_same_seed() -> None:
     job = Job()
-    seeds = [sent.gradient.seed for _ in range(5) for sent in job.step(FIRST)]
+    seeds = []
+    for _ in range(5):
+        seeds += [sent.gradient.seed for sent in job.step(FIRST)]
+        remainder = job.steps.next_remainder(RANKS)
+        seeds += [] if remainder is None else [remainder.gradient.seed]
     other = [seed + 1 for seed in seeds]  # the other rank's number is the lower one
-    assert len({*seeds, *other}) == 20
+    assert len({*seeds, *other}) == 2 * (5 * 2 + 4)
 
 
 @pytest.mark.parametrize(

@@ -54,3 +54,9 @@ def test_they_can_be_had_when_the_job_has_ended() -> None:
     assert hostlib.torch.stats() == Statistics(State.WAITING, "resnet")
     hostlib.torch.detach()
     assert hostlib.torch.stats() == Statistics(State.WAITING, "resnet")
+
+
+def test_they_say_why_a_process_could_not_be_attached() -> None:
+    hostlib.torch.attach("nowhere", job="resnet")
+    assert hostlib.torch.stats().state is State.PLAIN
+    assert "nowhere" in hostlib.torch.stats().note

@@ -31,7 +31,7 @@ def test_a_job_is_explained_by_its_bottleneck_and_neighbours(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     resnet = next(job for job in controller.registry.jobs if job.request.name == "resnet")
-    job = joined(parts(explainer.explain_job(resnet, 7.0, wire.ProfileState()))).job
+    job = joined(parts(explainer.explain_job(resnet, 7.0, wire.ProfileState(), {}))).job
     assert (job.state.rank, job.jobs, job.state.lease_s) == (2, 3, 7.0)
     assert job.communication_s == pytest.approx(TRANSFER_S)
     assert job.alone_iteration_s == 1.0
@@ -54,13 +54,15 @@ def test_an_explanation_counts_the_tasks_that_the_job_has_told(controller: Plann
     jobs = tuple(replace(job, task_graph=graph) if job.name == "gpt" else job for job in decision.snapshot.jobs)
     told = replace(decision, snapshot=replace(decision.snapshot, jobs=jobs))
     for explained, tasks in ((told, 2), (decision, None)):
-        job = Explainer(explained, controller.fabric).explain_job(gpt, 1.0, wire.ProfileState()).job
+        job = Explainer(explained, controller.fabric).explain_job(gpt, 1.0, wire.ProfileState(), {}).job
         assert (job.tasks if job.HasField("tasks") else None, job.is_guessed) == (tasks, tasks is not None)
 
 
 def test_jobs_that_share_no_link_are_no_neighbours(explainer: Explainer, controller: PlannedController) -> None:
     gpt = next(job for job in controller.registry.jobs if job.request.name == "gpt")
-    assert [other.name for other in explainer.explain_job(gpt, 1.0, wire.ProfileState()).job.neighbours] == ["resnet"]
+    assert [other.name for other in explainer.explain_job(gpt, 1.0, wire.ProfileState(), {}).job.neighbours] == [
+        "resnet"
+    ]
 
 
 def test_a_flow_is_explained_by_its_candidates_and_rules(explainer: Explainer, controller: PlannedController) -> None:
@@ -132,7 +134,7 @@ def test_explanations_say_what_pairs_of_jobs_say_one_by_one(seed: int) -> None:
     registry, decision, fabric = decision_for_many(40, seed)
     explainer, plain = Explainer(decision, fabric), PlainExplainer(decision, fabric)
     for job in registry.jobs:
-        explained = joined(parts(explainer.explain_job(job, 1.0, wire.ProfileState())))
+        explained = joined(parts(explainer.explain_job(job, 1.0, wire.ProfileState(), {})))
         assert explained == plain.explain_job(job, 1.0, wire.ProfileState())
     for flow in decision.snapshot.jobs[0].flows:
         assert joined(parts(explainer.explain_flow(flow))) == plain.explain_flow(flow)
@@ -149,6 +151,6 @@ def test_the_parts_of_a_long_explanation_are_short() -> None:
 
 def test_a_link_that_many_meet_on_is_sent_once() -> None:
     registry, decision, fabric = decision_for_many(300, seed=1)
-    explanation = Explainer(decision, fabric).explain_job(registry.jobs[0], 1.0, wire.ProfileState())
+    explanation = Explainer(decision, fabric).explain_job(registry.jobs[0], 1.0, wire.ProfileState(), {})
     assert len(explanation.job.neighbours) > 2 * len(explanation.links)
     assert not any(neighbour.HasField("busiest") for neighbour in explanation.job.neighbours)

@@ -13,6 +13,9 @@ ULP = 2.0**-23
 TINY = 2.0**-149
 """The least positive float."""
 
+ROUNDING = {"fp32": 0, "bf16": 2**-8, "fp16": 2**-11, "int8": 1 / 127, "int4": 1 / 7}
+"""By which share of the largest magnitude a value may be off, by precision."""
+
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 

@@ -40,7 +40,7 @@ def test_the_decoded_sum_of_ranks_is_that_of_a_reference(precision: Precision, s
         vector = np.random.default_rng(seed).standard_normal(elements).astype(np.float32)
         dense.decode_add(dense.encode(torch.from_numpy(vector), precision, seed=rank), total)
         expected += vector
-        allowed += float(np.abs(vector).max()) * {"fp32": 0, "bf16": 2**-8, "fp16": 2**-11, "int8": 1 / 127}[precision]
+        allowed += float(np.abs(vector).max()) * plain.ROUNDING[precision]
     assert np.abs(total.double().numpy() - expected).max() <= allowed + len(seeds) ** 2 * 8 * plain.ULP
 
 

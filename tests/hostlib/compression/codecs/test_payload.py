@@ -30,7 +30,7 @@ def test_a_header_comes_back(
 
 @pytest.mark.parametrize(
     ("position", "value"),
-    [(4, 6), (8, 4), (9, 0), (9, 4), (15, 0xFF), (15, 0xBF)],
+    [(4, 6), (8, 5), (9, 0), (9, 4), (15, 0xFF), (15, 0xBF)],
     ids=["more than there are", "precision", "no form", "form", "scale is NaN", "scale is negative"],
 )
 def test_a_header_without_meaning_is_refused(position: int, value: int) -> None:

@@ -1,5 +1,7 @@
 """Each precision codes what it can hold, says what it could not, and never overflows."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,8 @@ from hostlib.compression.codecs import values
 from tests.hostlib.compression.codecs import plain
 from tests.hostlib.compression.codecs.plain import FloatArray
 
-BYTES = {Precision.FP32: 4, Precision.BF16: 2, Precision.FP16: 2, Precision.INT8: 1}
+BYTES = {Precision.FP32: 4, Precision.BF16: 2, Precision.FP16: 2, Precision.INT8: 1, Precision.INT4: 0.5}
+SCALED = (Precision.INT8, Precision.INT4)
 BITS = {Precision.FP32: 24, Precision.BF16: 8, Precision.FP16: 11}
 MOST = float(np.finfo(np.float32).max)
 
@@ -46,8 +49,8 @@ def test_a_float_keeps_as_many_bits_as_its_precision_has(precision: Precision, u
 @pytest.mark.parametrize("precision", Precision)
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 200_000])
 def test_the_size_is_known(precision: Precision, count: int) -> None:
-    scales_bytes = 4 * -(-count // 256) if precision is Precision.INT8 else 0
-    assert values.size_bytes(count, precision) == count * BYTES[precision] + scales_bytes
+    scales_bytes = 4 * -(-count // 256) if precision in SCALED else 0
+    assert values.size_bytes(count, precision) == math.ceil(count * BYTES[precision]) + scales_bytes
 
 
 @pytest.mark.parametrize("precision", Precision)
@@ -56,7 +59,7 @@ def test_a_vector_of_several_parts_is_coded_like_its_parts(precision: Precision)
     vector[[0, values._CACHED, 2 * values._CACHED]] = 8.0  # each part has the same scale
     decoded, unsent = _round_trip(vector, precision)
     assert torch.allclose(decoded + unsent, vector, rtol=0, atol=8 * plain.ULP)
-    if precision is not Precision.INT8:
+    if precision not in SCALED:
         last, _ = _round_trip(vector[2 * values._CACHED :].clone(), precision)
         assert torch.equal(decoded[2 * values._CACHED :], last)
 

@@ -33,6 +33,8 @@ class Plant:
         rate_bps: Of the link; a function is one of the time in seconds.
         noise: Standard deviation of what multiplies each transmission's time, log-normal.
         round_trip_error: What the measured round trip is of the true one.
+        delay_s: For how long each transmission waits for a core besides.
+        has_remainder: Whether what the last bucket leaves out can be sent.
     """
 
     rate_bps: float | Callable[[float], float]
@@ -45,6 +47,8 @@ class Plant:
     noise: float = 0
     round_trip_error: float = 1
     slack_s: float = 0
+    delay_s: float = 0
+    has_remainder: bool = False
     seed: int = 1
     time_s: float = 0
     random: Random = field(init=False)
@@ -54,7 +58,11 @@ class Plant:
 
     @property
     def buckets(self) -> list[Bucket]:
-        return [Bucket(elements, self.world_size) for elements in self.elements]
+        count = len(self.elements)
+        return [
+            Bucket(elements, self.world_size, has_remainder=self.has_remainder and number == count)
+            for number, elements in enumerate(self.elements, start=1)
+        ]
 
     def sent_until(self, start_s: float, link_bytes: float) -> float:
         """When these bytes are through, if they start at a time; the rate is constant for slices of 10 ms."""
@@ -70,13 +78,23 @@ class Plant:
                 break
         return at_s
 
-    def step(self, choices: Sequence[Choice]) -> tuple[Proposal, "Ran"]:
+    def step(self, choices: Sequence[Choice], remainder: Choice | None = None) -> tuple[Proposal, "Ran"]:
         """Run one step, and return what a rank measures of it and what really happened."""
         forward_s, backward_s = self.compute_s / 3, self.compute_s * 2 / 3
-        origin_s = self.time_s + forward_s
-        encoded_s = free_s = decoded_s = busy_s = sent = 0.0
-        first_s = math.inf
+        encoded_s = decoded_s = busy_s = sent = 0.0
+        first_s, free_s = math.inf, -forward_s
         ready_s, network_s = [], []
+        before: list[tuple[float, float]] = []
+        if remainder is not None:
+            price = transmission_cost(remainder, self.buckets[-1], self.costs)
+            forward_s += price.encode_s
+            first_s = free_s
+            busy_s = self.sent_until(self.time_s + price.encode_s, price.link_bytes) - self.time_s - price.encode_s
+            busy_s += price.hops * self.hop_s + self.delay_s
+            free_s += busy_s
+            decoded_s, sent = free_s + price.decode_s, price.link_bytes
+            before.append((busy_s, max(0.0, free_s)))
+        origin_s = self.time_s + forward_s
         for bucket, choice, share in zip(self.buckets, choices, self.ready, strict=True):
             price = transmission_cost(choice, bucket, self.costs)
             ready_s.append(share * backward_s + encoded_s)
@@ -84,7 +102,8 @@ class Plant:
             issued_s = ready_s[-1] + price.encode_s
             first_s = min(first_s, issued_s)
             begin_s = max(issued_s, free_s)
-            free_s = self.sent_until(origin_s + begin_s, price.link_bytes) - origin_s + price.hops * self.hop_s
+            free_s = self.sent_until(origin_s + begin_s, price.link_bytes) - origin_s
+            free_s += price.hops * self.hop_s + self.delay_s
             if self.noise:
                 free_s = begin_s + (free_s - begin_s) * self.random.lognormvariate(0, self.noise)
             busy_s += free_s - begin_s
@@ -95,9 +114,9 @@ class Plant:
         step_s = forward_s + max(backward_s, decoded_s - self.slack_s)
         self.time_s += step_s
         proposal = Proposal(
-            network_s=tuple(network_s),
-            ready_s=tuple(ready_s),
-            compute_s=self.compute_s + encoded_s,
+            network_s=(*network_s, *(took_s for took_s, _ in before)),
+            ready_s=(*ready_s, *(end_s for _, end_s in before)),
+            compute_s=forward_s + backward_s,
             backward_s=backward_s,
             step_s=step_s,
             round_trip_s=2 * self.hop_s * self.round_trip_error,
@@ -160,15 +179,16 @@ def run(
     control = Budget(plant.buckets, costs or plant.costs, settings)
     decision = control.start()
     ran = Run()
-    arriving: tuple[Proposal | None, tuple[Choice, ...]] | None = None
+    arriving: tuple[Proposal | None, tuple[Choice, ...], Choice | None] | None = None
     for step in range(steps):
-        choices = decision.choices
+        choices, remainder = decision.choices, decision.remainder
         if before:
             before(step, plant)
-        proposal, happened = plant.step(choices)
+        proposal, happened = plant.step(choices, remainder)
         ran.steps.append(happened)
         ran.decisions.append(decision)
         if arriving is not None:
-            decision = control.decide(decision.state, arriving[1], agreed([arriving[0]] * plant.world_size))
-        arriving = (heard(step, proposal) if heard else proposal, choices)
+            heard_of, *sent = arriving
+            decision = control.decide(decision.state, sent[0], agreed([heard_of] * plant.world_size), sent[1])
+        arriving = (heard(step, proposal) if heard else proposal, choices, remainder)
     return ran

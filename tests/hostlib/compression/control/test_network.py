@@ -1,5 +1,7 @@
 """The rate and the latency of a hop, from transmissions whose truth is known."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,3 +96,37 @@ def test_transmissions_that_are_mostly_latency_let_the_rate_grow_until_it_shows(
     assert [probing for probing, _ in found] == [False, True, True, True, False, False, False]
     assert [rate for _, rate in found[:4]] == pytest.approx([1000, 1250, 1562.5, 1953.125])
     assert network.rate.value == pytest.approx(found[-1][1])
+
+
+def _step(sizes: Sequence[float], rate: float, delays_s: Sequence[float]) -> tuple[Agreed, list[Cost]]:
+    """Transmissions that follow each other after a second each."""
+    costs = [Cost(size, size, 1, 0, 0) for size in sizes]
+    network_s = tuple(size / rate + delay_s for size, delay_s in zip(sizes, delays_s, strict=True))
+    return Agreed(network_s, tuple(map(float, range(len(sizes)))), 9.0, 8.0, 9.0), costs
+
+
+def test_what_transmissions_take_alike_is_a_delay_and_not_the_rate() -> None:
+    agreed, costs = _step([100, 400, 800], 2000, [0.1, 0.15, 0.1])
+    network = sensed(Network(), 1.0, agreed, costs, 0)
+    assert network.delay_s == pytest.approx(0.1)
+    assert network.rate.value == pytest.approx(1300 / (0.65 + 0.05))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "delays_s"),
+    [([100, 399], [0.1, 0.1]), ([100, 800], [0.9, 0.0]), ([800], [0.1]), ([100, 800], [0.0, 0.3])],
+    ids=["alike", "slower while small", "alone", "slower while large"],
+)
+def test_where_sizes_do_not_tell_there_is_no_delay(sizes: list[float], delays_s: list[float]) -> None:
+    agreed, costs = _step(sizes, 2000, delays_s)
+    network = sensed(Network(), 1.0, agreed, costs, 0)
+    assert network.delay_s == 0
+    assert network.rate.value == pytest.approx(sum(sizes) / sum(agreed.network_s))
+
+
+def test_a_remainder_has_the_link_before_the_first_bucket() -> None:
+    """It ends half a second after the backward pass has begun, when the first bucket has waited for 0.3 s."""
+    bucket, remainder = Cost(1000, 1000, 1, 0, 0), Cost(4000, 4000, 1, 0, 0)
+    agreed = Agreed((1.3, 4.0), (0.2, 0.5), 3.0, 2.0, 3.0)
+    assert link_times_s(agreed, [bucket], remainder) == pytest.approx([1.0, 4.0])
+    assert sensed(Network(), 1.0, agreed, [bucket], 0, remainder).rate.value == pytest.approx(1000)

@@ -37,6 +37,11 @@ def test_dense_comes_first_and_errors_rise(precision: Precision, ranks: int) -> 
     assert len({rung.choice for rung in found}) == len(found)
 
 
+def test_where_nothing_may_be_left_out_there_is_no_int4() -> None:
+    found = [rung.choice for rung in rungs([Bucket(1_000_000, 8)], MeasuredCosts(), 1.0)]
+    assert [(choice.ratio, choice.precision) for choice in found] == [(1, "fp32"), (1, "fp16"), (1, "int8")]
+
+
 def test_neighbours_differ_by_a_sixth_in_bytes() -> None:
     """So what is left over of a budget is at most that share of it."""
     found = rungs([Bucket(10_000_000, 8)], MeasuredCosts(), 0.001)

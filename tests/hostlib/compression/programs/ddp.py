@@ -24,6 +24,7 @@ CHOICES = {
     "scattered": SCATTERED,
     "pruned": Choice(0.1, Precision.FP16, Collective.ALL_GATHER, prune_share=0.45),
 }
+REMAINDER_CASES = ("plain", "bf16", "two forward passes", "NaN", "scaler", "checkpoint", "in flight")
 _CAP_MB = 0.01
 """So that there are several buckets, the last of another size."""
 
@@ -181,6 +182,62 @@ def not_finite(rank: int, size: int) -> Any:
     return found
 
 
+def remainders(rank: int, size: int) -> Any:
+    """Send a little of each bucket and the remainder of the last one later; return what is missing of all gradients.
+
+    Parameters stay, so gradients are known. What DDP returned, and the mean of what ranks keep, must add up to them.
+    """
+    found = {}
+    for case in REMAINDER_CASES:
+        nets = None, NetSense(fixed(SCATTERED, Choice(0.5, Precision.INT8, Collective.REDUCE_SCATTER)))
+        totals = []
+        for net in nets:
+            dtype = torch.bfloat16 if case == "bf16" else torch.float32
+            ddp = DistributedDataParallel(perceptron().to(dtype), bucket_cap_mb=_CAP_MB)
+            # Only a scaler of ours doubles its scale, so both have the same gradients in the end.
+            scaler = torch.amp.GradScaler("cpu", init_scale=1.0) if case == "scaler" and net else None
+            if net is not None:
+                net.attach(ddp, scaler=scaler)
+            total = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in ddp.parameters()]
+            for number, batch in enumerate(batches(rank, 8, dtype)):
+                if case == "two forward passes":
+                    loss_of(ddp, batch)
+                loss = loss_of(ddp, batch)
+                if scaler is not None:
+                    loss = scaler.scale(loss)
+                poisoned = None
+                if case == "NaN" and number == 5 and rank == 1:
+                    poisoned = ddp.module[0].weight.register_hook(lambda gradient: gradient * torch.nan)
+                loss.backward()
+                if poisoned is not None:
+                    poisoned.remove()
+                scale = 1.0 if scaler is None else scaler.get_scale()
+                for sum_, parameter in zip(total, ddp.parameters(), strict=True):
+                    if torch.isfinite(parameter.grad).all():
+                        sum_.add_(parameter.grad, alpha=1 / scale)
+                if scaler is not None:
+                    scaler.update(2.0 * scale)
+                if net is not None and number == 6 and case == "checkpoint":
+                    net.load_state_dict(net.state_dict())
+                ddp.zero_grad()
+            if case == "in flight":
+                loss_of(ddp, batch)
+            totals.append(total)
+        statistics, state = net.stats(), net.state_dict()
+        for name, sum_ in zip(dict(ddp.module.named_parameters()), totals[1], strict=True):
+            unsent = state["unsent"][name].clone()
+            torch.distributed.all_reduce(unsent)
+            sum_.add_(unsent.view_as(sum_), alpha=1 / size / state["scale"])
+        missing = max(float((ours - plain).abs().max()) for plain, ours in zip(*totals, strict=True))
+        found[case] = {
+            "missing": missing,
+            "remainder": statistics.remainder and statistics.remainder.ratio,
+            "ratio": statistics.ratio,
+            "bytes": (statistics.sent_bytes, statistics.tcp_sent_bytes),
+        }
+    return found
+
+
 def sparse_gradients(rank: int, size: int) -> Any:
     """Train an embedding with sparse gradients."""
     torch.manual_seed(1)
@@ -224,7 +281,7 @@ def uneven(rank: int, size: int) -> Any:
     """Train where some ranks have more data, under DDP's join."""
     del size
     ddp = DistributedDataParallel(perceptron(), bucket_cap_mb=_CAP_MB)
-    net = NetSense(fixed(SCATTERED))
+    net = NetSense(fixed(SCATTERED, DENSE))
     net.attach(ddp)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
     with ddp.join():
@@ -251,5 +308,5 @@ def bytes_sent(rank: int, size: int) -> Any:
 
 def all_of_it(rank: int, size: int) -> Any:
     """Run the short ones in one job."""
-    functions = (identical, momentum, scaled, not_finite, sparse_gradients, slowed, uneven, bytes_sent)
+    functions = (identical, momentum, scaled, not_finite, remainders, sparse_gradients, slowed, uneven, bytes_sent)
     return {function.__name__: function(rank, size) for function in functions}

@@ -72,8 +72,17 @@ def reduced(rank: int, size: int) -> Any:
 
 def sparse(rank: int, size: int) -> Any:
     """Send a tenth of the same gradient again and again; compare the mean of what came with it; return statistics."""
+    return _repeated(SPARSE, rank, size)
+
+
+def rounded(rank: int, size: int) -> Any:
+    """Do the same with all of it in 4 bits."""
+    return _repeated(Choice(1, Precision.INT4, Collective.REDUCE_SCATTER), rank, size)
+
+
+def _repeated(choice: Choice, rank: int, size: int) -> Any:
     mesh = init_device_mesh("cpu", (size,))
-    net = NetSense(fixed(SPARSE), is_sparse_sharded=True)
+    net = NetSense(fixed(choice), is_sparse_sharded=True)
     model = _sharded(mesh)
     net.attach(model)
     plain = _sharded(mesh)
@@ -178,5 +187,5 @@ def replicated(rank: int, size: int) -> Any:
 
 def all_of_it(rank: int, size: int) -> Any:
     """Run the ones for two ranks in one job."""
-    functions = (reduced, sparse, turned, not_finite, refused)
+    functions = (reduced, sparse, rounded, turned, not_finite, refused)
     return {function.__name__: function(rank, size) for function in functions}

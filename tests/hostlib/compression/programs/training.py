@@ -19,10 +19,11 @@ class Fixed:
 
     reason = "It is fixed."
 
-    def __init__(self, choice: Choice, buckets: Sequence[Bucket]) -> None:
+    def __init__(self, choice: Choice, remainder: Choice | None, buckets: Sequence[Bucket]) -> None:
         self.choices = tuple(choice for _ in buckets)
+        self.remainder = remainder if buckets[-1].has_remainder else None
 
-    def decide(self, sent: Any, agreed: Any) -> None:
+    def decide(self, sent: Any, agreed: Any, remainder: Any = None) -> None:
         """Stay."""
 
 
@@ -30,15 +31,16 @@ class Turning:
     """A controller that begins with one choice, and turns to another after so many decisions."""
 
     reason = "It turns."
+    remainder = None
 
     def __init__(self, first: Choice, then: Choice, decisions: int, buckets: Sequence[Bucket]) -> None:
         self.choices = tuple(first for _ in buckets)
         self._then = then
         self._left = decisions
 
-    def decide(self, sent: Any, agreed: Any) -> None:
+    def decide(self, sent: Any, agreed: Any, remainder: Any = None) -> None:
         """Count."""
-        del sent, agreed
+        del sent, agreed, remainder
         self._left -= 1
         if not self._left:
             self.choices = tuple(self._then for _ in self.choices)
@@ -51,9 +53,9 @@ def turning(first: Choice, then: Choice, decisions: int) -> Controllers:
     return made
 
 
-def fixed(choice: Choice) -> Controllers:
+def fixed(choice: Choice, remainder: Choice | None = None) -> Controllers:
     def made(buckets: Sequence[Bucket], _measured: MeasuredCosts) -> Fixed:
-        return Fixed(choice, buckets)
+        return Fixed(choice, remainder, buckets)
 
     return made
 
