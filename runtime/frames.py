@@ -1,7 +1,8 @@
 """Frames, in which all processes of the runtime talk: kind, header and payload, each of the last two with its length.
 
 A reader hands out the memory to receive into, and yields what has arrived whole. A large payload goes from the socket
-straight into memory of its own; small frames are taken from one buffer, many at a time.
+straight into memory of its own; small frames are taken from one buffer, many at a time. ``runtime.transport`` has
+frames of its own, for tuples that go through shared memory or wait for their place.
 """
 
 import struct
