@@ -14,11 +14,12 @@ from runtime.arrays import ArraySpec, Sharding
 from runtime.client.array import Array
 from runtime.client.current import connect, local, make_virtual_device_set
 from runtime.client.local import LocalRuntime
-from runtime.client.session import Runtime
+from runtime.client.session import Runtime, needed_in
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
 from runtime.errors import ComputationError, DisconnectedError, LostError, RefusedError, RuntimeFailure
 from runtime.functions import Function, function, timer
 from runtime.program import Program
+from runtime.server.settings import Quota
 from runtime.tracing import Mapped, TracedArray, TracedFunction, pmap, program
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "LostError",
     "Mapped",
     "Program",
+    "Quota",
     "RefusedError",
     "Runtime",
     "RuntimeFailure",
@@ -43,6 +45,7 @@ __all__ = [
     "function",
     "local",
     "make_virtual_device_set",
+    "needed_in",
     "pmap",
     "program",
     "timer",

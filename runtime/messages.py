@@ -82,12 +82,14 @@ class Execute:
     """Runs a program. There is no answer: results are asked for by their handles.
 
     ``arguments`` are handles, or -1 for arguments whose data are in the payload, one after another. ``results`` are the
-    handles that the results get, which the client numbers itself.
+    handles that the results get, which the client numbers itself. ``need_s`` is in how many seconds they are needed,
+    where that is known.
     """
 
     program: int
     arguments: tuple[int, ...]
     results: tuple[int, ...]
+    need_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,19 @@ class AskStatus:
 
     request: int
     trace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manage:
+    """Asks an operator's favour: ``action`` is suspend, resume or migrate. The answer is Managed or Refused.
+
+    ``client`` is a client's label, or the name that all of its connections share; ``island`` is where migrate moves it.
+    """
+
+    request: int
+    action: str
+    client: str
+    island: str | None
 
 
 # Server to client
@@ -140,6 +155,14 @@ class Refused:
 
     request: int | None
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """It is done, for so many connections."""
+
+    request: int
+    connections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +309,8 @@ class Usage:
 _BY_NAME = {
     each.__name__: each
     for each in (
-        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, Execute, Release, Fetch, AskStatus),
-        *(Welcome, SliceAdded, Refused, Fetched, FetchFailed, Status),
+        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, Execute, Release, Fetch, AskStatus, Manage),
+        *(Welcome, SliceAdded, Refused, Managed, Fetched, FetchFailed, Status),
         *(Peers, LoadFunction, LoadSubprogram, Run, Abort, ReleaseOn, DropClient, FetchShard, AskUsage),
         *(ShardFetched, ShardFailed, Usage),
     )

@@ -1,12 +1,13 @@
 """The runtime that a script uses without naming it: the one that it connected to last."""
 
+import secrets
 from collections.abc import Mapping
 from typing import TypeVar
 
 from runtime.client.local import LocalRuntime
 from runtime.client.session import Runtime
 from runtime.client.slices import VirtualDeviceSet
-from runtime.server.settings import IslandSettings
+from runtime.server.settings import ClientSettings, IslandSettings, Quota
 
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
@@ -25,6 +26,7 @@ def local(
     *,
     policy: str = "fifo",
     weights: Mapping[str, float] | None = None,
+    quotas: Mapping[str, Quota] | None = None,
     look_ahead_s: float = 0.01,
     dispatch: str = "parallel",
     preparation_s: float = 0.0,
@@ -35,8 +37,10 @@ def local(
         islands: Number of islands, which are called island-0, island-1, …
         hosts: Hosts of each island; each is a process.
         devices: Devices of each host. A device is a thread, or for timers nothing but time.
-        policy: How schedulers order computations: ``fifo``, or ``shares``, by the weights of clients.
+        policy: How schedulers order computations: ``fifo``, ``shares``, by the weights of clients, or
+            ``earliest-need``, by what ``needed_in`` says.
         weights: Names of further clients, with their weights; ``tokens`` has a token for each.
+        quotas: What these clients may hold at once, where that is limited.
         look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
         dispatch: ``parallel`` tells all hosts of a program at once; ``sequential`` waits until a computation is
             enqueued before it tells the hosts of the next one, and is there to be compared with.
@@ -46,7 +50,12 @@ def local(
         if number < 1:
             raise ValueError(f"{name}: expected at least one, got {number}")
     settings = [IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)]
-    return _noted(LocalRuntime(settings, policy, weights or {}, look_ahead_s, dispatch, preparation_s))
+    limits = quotas or {}
+    named = {**dict.fromkeys(limits, 1.0), **(weights or {})}
+    clients = [
+        ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota())) for name, weight in named.items()
+    ]
+    return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s))
 
 
 def make_virtual_device_set() -> VirtualDeviceSet:

@@ -5,7 +5,7 @@ import shutil
 import subprocess  # nosec B404 - starts our own module
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 from runtime.client.session import Runtime
@@ -26,13 +26,13 @@ class LocalRuntime(Runtime):
         self,
         islands: Sequence[IslandSettings],
         policy: str,
-        weights: Mapping[str, float],
+        others: Sequence[ClientSettings],
         look_ahead_s: float,
         dispatch: str,
         preparation_s: float,
     ) -> None:
-        own = ClientSettings("local", secrets.token_hex())
-        clients = (own, *(ClientSettings(name, secrets.token_hex(), weight) for name, weight in weights.items()))
+        own = ClientSettings("local", secrets.token_hex(), is_operator=True)
+        clients = (own, *others)
         self.tokens = {client.name: client.token for client in clients}
         self._folder = tempfile.mkdtemp(prefix="trainyard-runtime-")
         address = f"unix:{self._folder}/server"

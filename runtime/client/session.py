@@ -1,10 +1,11 @@
 """A client of a runtime: slices, programs, arrays."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
 from threading import Lock
@@ -25,9 +26,23 @@ from runtime.program import Program, Value
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
+_needed_in_s: ContextVar[float | None] = ContextVar("needed_in_s", default=None)
 _PATIENCE_S = 60.0
 _MOST_UNNEEDED = 16
 """So many arrays are released by one message, or what there is several times a second."""
+
+
+@contextmanager
+def needed_in(seconds: float) -> Iterator[None]:
+    """Say in how many seconds the results of programs are needed that are called meanwhile.
+
+    Under the policy ``earliest-need`` what has the least slack goes first.
+    """
+    token = _needed_in_s.set(seconds)
+    try:
+        yield
+    finally:
+        _needed_in_s.reset(token)
 
 
 class Runtime:
@@ -78,6 +93,21 @@ class Runtime:
         """Return what the devices have run lately, as events for Perfetto and Chrome (``traces``)."""
         return trace_events(self._status(trace=True))
 
+    def suspend(self, client: str) -> None:
+        """Take the devices of a client away, until it is resumed; its requests wait meanwhile.
+
+        Only operators may. Raises RefusedError, which names what is wrong.
+        """
+        self._ask(lambda request: messages.Manage(request, "suspend", client, None))
+
+    def resume(self, client: str) -> None:
+        """Give a suspended client devices again, perhaps others. Only operators may. Raises as ``suspend``."""
+        self._ask(lambda request: messages.Manage(request, "resume", client, None))
+
+    def migrate(self, client: str, island: str | None = None) -> None:
+        """Move a client to an island, or to where static balance puts it. Only operators may. Raises as ``suspend``."""
+        self._ask(lambda request: messages.Manage(request, "migrate", client, island))
+
     def _status(self, *, trace: bool) -> Mapping[str, Any]:
         answer = self._ask(lambda request: messages.AskStatus(request, trace))
         assert isinstance(answer, messages.Status)
@@ -97,7 +127,8 @@ class Runtime:
             handles = {value: next(self._handles) for value in made}
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)
             data = [memoryview(each).cast("B") for each in given if not isinstance(each, Array) and each.nbytes]
-            self._connection.send(messages.Execute(number, taken, tuple(handles.values())), *data)
+            execute = messages.Execute(number, taken, tuple(handles.values()), _needed_in_s.get())
+            self._connection.send(execute, *data)
         program = traced.program
         arrays = {value: self._array(program, value, handle) for value, handle in handles.items()}
         return [given[value.node] if value.node < len(given) else arrays[value] for value in program.results]

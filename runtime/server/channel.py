@@ -1,7 +1,7 @@
 """A connection of the server, to a client or an executor: frames over asyncio."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from runtime import messages
 from runtime.codec import MalformedError
@@ -18,11 +18,12 @@ class Channel(asyncio.BufferedProtocol):
         self.on_frame = on_frame
         self.on_close = on_close
         self.reader = FrameReader()
-        self._transport: asyncio.WriteTransport | None = None
+        self._transport: asyncio.Transport | None = None
+        self._paused_frames: list[Frame] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection."""
-        assert isinstance(transport, asyncio.WriteTransport)
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -37,11 +38,34 @@ class Channel(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Take what was received."""
         try:
-            for frame in self.reader.received(nbytes):
-                self.on_frame(self, frame)
+            self._take(self.reader.received(nbytes))
+        except FrameError as error:
+            self.refuse(str(error))
+
+    def pause(self) -> None:
+        """Take no more frames until ``resume``; the peer notices only that answers take longer."""
+        if self._transport is not None and self._paused_frames is None:
+            self._paused_frames = []
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Take frames again, first those that had come already."""
+        frames, self._paused_frames = self._paused_frames, None
+        if self._transport is not None and frames is not None:
+            self._take(iter(frames))
+            if self._paused_frames is None and not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def _take(self, frames: Iterator[Frame]) -> None:
+        try:
+            for frame in frames:
                 if self._transport is None or self._transport.is_closing():
                     return
-        except (MalformedError, FrameError) as error:
+                if self._paused_frames is not None:
+                    self._paused_frames.append(frame)
+                else:
+                    self.on_frame(self, frame)
+        except MalformedError as error:
             self.refuse(str(error))
 
     def send(self, message: object, payload: bytes | bytearray | memoryview = b"") -> None:

@@ -13,6 +13,7 @@ from runtime import messages
 from runtime.lowering.assign import AT_CLIENT
 from runtime.lowering.subprograms import LoweredProgram
 from runtime.messages import Failure
+from runtime.program import Value
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
 from runtime.server.accounts import Account, HeldArray, NumberedFunction, RegisteredProgram
@@ -96,19 +97,24 @@ class Executions:
             lost = set(lowered.subprogram_of_host) - self._hosts.keys()
             if lost:
                 failure = failure or Failure("LostError", f"{registered.program.name}: host {min(lost)} is gone")
+            size_bytes = sum(_bytes_on_devices(lowered, value) for value in registered.program.results)
+            excess = account.ledger.excess(len(message.results), size_bytes)
+            if excess is not None:
+                failure = failure or Failure("RefusedError", f"{registered.program.name}: {excess}")
         if failure is not None:
             for handle in message.results:
-                account.arrays[handle] = HeldArray(AT_CLIENT, None, failure)
+                account.hold(handle, HeldArray(AT_CLIENT, None, failure))
             return
         gangs = {placed.node: next(self._gang_numbers) for placed in lowered.calls}
         for handle, value in zip(message.results, registered.program.results, strict=True):
-            account.arrays[handle] = HeldArray(lowered.layout(value), gangs[value.node])
+            size_bytes = _bytes_on_devices(lowered, value)
+            account.hold(handle, HeldArray(lowered.layout(value), gangs[value.node], None, size_bytes))
         left = {placed.node: (len(lowered.placement(placed.node).shards_by_host), 0.0) for placed in lowered.calls}
         execution = Execution(next(self._numbers), account, registered, lowered, gangs, left, message.results)
         self._running[execution.number] = execution
         account.executions.add(execution.number)
         self.pass_grants()  # what was granted before comes before
-        self._submit(execution, [None if each is None else each.gang for each in held])
+        self._submit(execution, [None if each is None else each.gang for each in held], message.need_s)
         grants = self._new_grants()
         own = self._dispatch.is_parallel and all(each is execution for each, _ in grants)
         first = account.first_number(lowered)
@@ -132,10 +138,12 @@ class Executions:
                 execution.left[node] = (left - 1, ended_s)
                 continue
             function = execution.function(node)
+            execution.account.ledger.device_s += duration_s * len(execution.lowered.placement(node).hosts)
             function.seconds += _LEARNING * (duration_s - function.seconds)
             del execution.left[node]
             self._end_gang(execution, node, ended_s)
             if not execution.left:
+                execution.account.ledger.executions += 1
                 self._forget(execution)
         self.pass_grants()
 
@@ -182,8 +190,9 @@ class Executions:
         self._schedulers.withdraw(account.label)
         self.pass_grants()
 
-    def _submit(self, execution: Execution, gangs_of_arguments: Sequence[int | None]) -> None:
+    def _submit(self, execution: Execution, gangs_of_arguments: Sequence[int | None], need_s: float | None) -> None:
         arguments = len(execution.registered.program.arguments)
+        needs_s = _needs_s(execution, time.monotonic() + need_s) if need_s is not None else {}
         for placed in execution.lowered.calls:
             node = placed.node
             makers = {given.value.node for given in placed.call.inputs}
@@ -195,7 +204,7 @@ class Executions:
                 execution.account.label,
                 execution.account.gangs[placed.call.slice],
                 max(_LEAST_COST_S, execution.function(node).seconds),
-                None,
+                needs_s.get(node),
                 tuple(gang for gang in after if gang is not None),
             )
             self._schedulers[execution.island(node)].submit(request)
@@ -248,3 +257,22 @@ class Executions:
         self._running.pop(execution.number, None)
         self._dispatch.forget(execution.number)
         execution.account.executions.discard(execution.number)
+
+
+def _bytes_on_devices(lowered: LoweredProgram, value: Value) -> int:
+    """Return what a result takes on all of its devices together."""
+    output = lowered.program.call(value.node).outputs[value.output]
+    return output.sharding.shard_spec(output.spec).size_bytes * output.sharding.shards
+
+
+def _needs_s(execution: Execution, need_s: float) -> dict[int, float]:
+    """Return when the result of each node is needed, if those of the program are at ``need_s``.
+
+    A node is needed when the first of those that take its results must start.
+    """
+    needs_s: dict[int, float] = {}
+    for placed in reversed(execution.lowered.calls):
+        latest_start_s = needs_s.setdefault(placed.node, need_s) - execution.function(placed.node).seconds
+        for maker in execution.makers_of(placed.node):
+            needs_s[maker] = min(needs_s.get(maker, need_s), latest_start_s)
+    return needs_s

@@ -60,6 +60,18 @@ class Islands:
         change = self._manager.remove_host(str(host))
         return tuple(map(self._slice, change.remapped)), change.unmapped
 
+    def suspend(self, client: str) -> None:
+        """Take the devices of a client away. Raises ValueError, which names what is wrong."""
+        self._manager.suspend(client)
+
+    def resume(self, client: str) -> Sequence[Slice]:
+        """Give a suspended client devices again; return its slices. Raises ValueError, which names what is wrong."""
+        return tuple(map(self._slice, self._manager.resume(client).remapped))
+
+    def migrate(self, client: str, island: str | None) -> Sequence[Slice]:
+        """Move the slices of a client; return those that moved. Raises ValueError, which names what is wrong."""
+        return tuple(map(self._slice, self._manager.migrate(client, island).remapped))
+
     def drop_client(self, client: str) -> None:
         """Take back the slices of a client."""
         self._manager.remove_client(client)

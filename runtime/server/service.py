@@ -2,31 +2,31 @@
 
 import asyncio
 import hmac
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 from runtime import messages
 from runtime.addresses import listening
 from runtime.frames import COMPLETION, GRANT, MOST_BYTES, Frame, Kind
 from runtime.messages import Failure
 from runtime.scheduling.cluster import ClusterScheduler
+from runtime.scheduling.earliest_need import EarliestNeed
 from runtime.scheduling.fifo import Fifo
 from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
-from runtime.server.accounts import Account, NumberedFunction, RegisteredProgram
+from runtime.server.accounts import Account, Ledger, NumberedFunction, RegisteredProgram
 from runtime.server.channel import Channel
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
-from runtime.server.islands import Islands, Slice
+from runtime.server.islands import Islands
+from runtime.server.operations import Operations
 from runtime.server.settings import ClientSettings, ServerSettings
+from runtime.server.status import StatusReports
 from runtime.substrates.interface import HostSettings, Substrate
 
 _FIRST_GUESS_S = 1e-4
-_USAGE_S = 2.0
 
 
 class Server:
@@ -43,12 +43,12 @@ class Server:
         self._hosts: dict[int, Host] = {}
         self._accounts: dict[int, Account] = {}
         self._account_numbers = count()
+        self._ledgers = {each.name: Ledger(each) for each in settings.clients}
         dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
         self._dispatch = dispatch(self._hosts)
         self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
         self._fetches = Fetches(self._hosts)
-        self._usage_numbers = count()
-        self._usages: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._status = StatusReports(self._islands, self._hosts, self._accounts)
         self._all_hosts_are_there = asyncio.Event()
         self._ended = asyncio.Event()
         self._of_clients: dict[type, Callable[..., None]] = {
@@ -57,9 +57,9 @@ class Server:
             messages.RegisterProgram: self._register_program,
             messages.Release: self._release,
             messages.Fetch: self._fetches.start,
-            messages.AskStatus: self._answer_status,
+            messages.AskStatus: self._status.answer,
+            messages.Manage: Operations(self._islands, self._accounts).manage,
         }
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
         """Start the hosts, and serve until ``stop``; calls ``on_ready`` once all hosts are there."""
@@ -95,6 +95,8 @@ class Server:
         """Return the policy of one more island."""
         if self._settings.policy == "fifo":
             return Fifo()
+        if self._settings.policy == "earliest-need":
+            return EarliestNeed()
         self._shares.append(ProportionalShare())
         return self._shares[-1]
 
@@ -132,7 +134,7 @@ class Server:
             self._all_hosts_are_there.set()
 
     def _take_client(self, channel: Channel, client: ClientSettings) -> None:
-        account = Account(next(self._account_numbers), client.name, channel)
+        account = Account(next(self._account_numbers), self._ledgers[client.name], channel)
         for shares in self._shares:
             shares.set_weight(account.label, client.weight)
         self._accounts[account.number] = account
@@ -171,9 +173,7 @@ class Server:
             case messages.ShardFailed() as message:
                 self._fetches.failed(message.request, message.failure)
             case messages.Usage() as message:
-                waiting = self._usages.get(message.request)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(message.usage)
+                self._status.take(message)
 
     # Messages of clients
 
@@ -184,13 +184,9 @@ class Server:
         except ValueError as error:
             account.channel.send(messages.Refused(message.request, str(error)))
             return
-        self._place(account, added)
+        account.place(added.number, added.placement, added.gang)
         size = len(added.placement.hosts)
         account.channel.send(messages.SliceAdded(message.request, added.number, added.placement.island, size))
-
-    def _place(self, account: Account, added: Slice) -> None:
-        account.slices[added.number] = added.placement
-        account.gangs[added.number] = added.gang
 
     def _register_function(self, account: Account, message: messages.RegisterFunction) -> None:
         seconds = _FIRST_GUESS_S if message.duration_s is None else message.duration_s
@@ -238,49 +234,13 @@ class Server:
     def _release(self, account: Account, message: messages.Release) -> None:
         by_host: dict[int, list[int]] = {}
         for handle in message.handles:
-            held = account.arrays.pop(handle, None)
+            held = account.let_go(handle)
             if held is not None:
                 for host in held.layout.placement.shards_by_host:
                     by_host.setdefault(host, []).append(handle)
         for host, handles in by_host.items():
             if host in self._hosts:
                 self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
-
-    def _answer_status(self, account: Account, message: messages.AskStatus) -> None:
-        task = asyncio.get_running_loop().create_task(self._send_status(account, message))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _send_status(self, account: Account, message: messages.AskStatus) -> None:
-        asked = tuple(self._hosts.values())  # some may be gone before they answer
-        usages = await asyncio.gather(*(self._usage(host, message.trace) for host in asked))
-        hosts = [
-            {"host": host.number, "island": host.island, **usage} for host, usage in zip(asked, usages, strict=True)
-        ]
-        clients = [
-            {
-                "client": each.label,
-                "number": each.number,
-                "programs": len(each.programs),
-                "slices": len(each.slices),
-                "arrays": len(each.arrays),
-                "executions": len(each.executions),
-            }
-            for each in self._accounts.values()
-        ]
-        status = {"pid": os.getpid(), "epoch": self._islands.epoch, "hosts": hosts, "clients": clients}
-        account.channel.send(messages.Status(message.request, status))
-
-    async def _usage(self, host: Host, trace: bool) -> Mapping[str, Any]:
-        request = next(self._usage_numbers)
-        waiting = self._usages[request] = asyncio.get_running_loop().create_future()
-        host.channel.send(messages.AskUsage(request, trace))
-        try:
-            return await asyncio.wait_for(waiting, _USAGE_S)
-        except TimeoutError:
-            return {"answers": False}
-        finally:
-            self._usages.pop(request, None)
 
     # Losses
 
@@ -296,12 +256,14 @@ class Server:
         remapped, unmapped = self._islands.remove_host(host.number)
         by_label = {account.label: account for account in self._accounts.values()}
         for moved in remapped:
-            self._place(by_label[moved.client], moved)
+            by_label[moved.client].place(moved.number, moved.placement, moved.gang)
         for lost in unmapped:
             by_label[lost.client].slices.pop(lost.number, None)
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]
+        for handle in tuple(account.arrays):
+            account.let_go(handle)
         failure = Failure("LostError", f"client {account.label} ended")
         self._executions.abort_of(account, failure)
         self._fetches.forget(account)

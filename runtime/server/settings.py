@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 DISPATCHES = ("parallel", "sequential")
 """Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
-POLICIES = ("fifo", "shares")
-"""How schedulers order computations: as they come, or so that clients get device time by weight."""
+POLICIES = ("fifo", "shares", "earliest-need")
+"""How schedulers order computations: as they come, so that clients get device time by weight, or by slack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,31 @@ class IslandSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """What a client may hold at once: bytes of arrays on devices, and arrays. None where nothing limits it."""
+
+    most_bytes: int | None = None
+    most_arrays: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, most in (("most_bytes", self.most_bytes), ("most_arrays", self.most_arrays)):
+            if most is not None and most < 0:
+                raise ValueError(f"{name}: must not be negative, got {most}")
+
+
+@dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Who may connect: a name, the token that shows it, and the weight of its share. Several may use one token."""
+    """Who may connect: a name, the token that shows it, and the weight of its share.
+
+    Several connections may use one token; its quota is for all of them together. An operator may suspend, resume and
+    migrate clients.
+    """
 
     name: str
     token: str
     weight: float = 1.0
+    quota: Quota = Quota()
+    is_operator: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
@@ -53,6 +72,9 @@ class ServerSettings:
     preparation_s: float = 0.0
 
     def __post_init__(self) -> None:
+        names = [client.name for client in self.clients]
+        if len(set(names)) < len(names):
+            raise ValueError(f"clients: expected each name once, got {', '.join(names)}")
         if self.policy not in POLICIES:
             raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, got {self.policy!r}")
         if self.dispatch not in DISPATCHES:

@@ -53,6 +53,14 @@ def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Pa
             ["2", "island-1"],
             ["3", "island-1"],
         ]
+        looked = [*trainyard, "top", *where, "--every", "0.1", "--looks", "1"]
+        shown = subprocess.run(looked, stdout=subprocess.PIPE, check=True, **options).stdout  # type: ignore[call-overload]
+        assert [line.split()[:3] for line in shown.splitlines() if "island-1" in line] == [
+            ["2", "island-1", "0%"],
+            ["3", "island-1", "0%"],
+        ]
+        migrated = subprocess.run([*trainyard, "migrate", "nobody", *where], check=False, **options)  # type: ignore[call-overload]
+        assert (migrated.returncode, "client 'nobody': is not connected" in migrated.stderr) == (1, True)
         subprocess.run([*trainyard, "trace", "trace.json", *where], check=True, **options)  # type: ignore[call-overload]
         assert '"name": "island-1, host 3"' in (tmp_path / "trace.json").read_text()
         (tmp_path / "clients.txt").write_text("default 1 guess\n")

@@ -1,21 +1,25 @@
 """``trainyard runtime``: a server for programs over islands of devices, and what it is doing."""
 
 import asyncio
+import itertools
 import json
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group
 
 from hostlib.addresses import check_server
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
-from trainyard.cli.output import PrintableConsole, number_table
+from trainyard.cli.output import PrintableConsole
+from trainyard.cli.runtime_clients import read_clients, write_first_client
+from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table
 
 if TYPE_CHECKING:
     from runtime import Runtime
@@ -35,6 +39,9 @@ DevicesOption = Annotated[int, typer.Option("--devices", min=1, help="Devices of
 LookAheadOption = Annotated[
     float, typer.Option("--look-ahead", min=1e-6, metavar="S", help="How much work is granted ahead, in seconds.")
 ]
+ClientArgument = Annotated[
+    str, typer.Argument(metavar="CLIENT", help="A name of the file, or one of its connections, as `status` shows it.")
+]
 NameOption = Annotated[str, typer.Option("--name", help="Which client of the file this is.")]
 
 
@@ -43,6 +50,7 @@ class Order(StrEnum):
 
     FIFO = "fifo"
     SHARES = "shares"
+    EARLIEST_NEED = "earliest-need"
 
 
 runtime = typer.Typer(
@@ -67,15 +75,12 @@ def serve(
 ) -> None:
     """Serve islands of this machine's processes until SIGTERM or SIGINT."""
     from runtime.server.process import serve as serve_islands
-    from runtime.server.settings import ClientSettings, IslandSettings, ServerSettings
+    from runtime.server.settings import IslandSettings, ServerSettings
 
     _check_address(address)
     if not clients.exists():
-        _write_first_client(clients)
-    try:
-        known = tuple(ClientSettings(name, token, weight) for name, (weight, token) in _read_clients(clients).items())
-    except ValueError as error:
-        refuse(f"{clients}: {error}")
+        write_first_client(clients)
+    known = tuple(read_clients(clients).values())
     with tempfile.TemporaryDirectory(prefix="trainyard-runtime-") as folder:
         settings = ServerSettings(
             address,
@@ -97,7 +102,60 @@ def status(address: AddressOption, clients: ClientsOption, name: NameOption = "d
     """Show the hosts and clients of a running server."""
     with _connected(address, clients, name) as connected:
         shown = connected.status()
-    PrintableConsole().print(Group(_hosts_table(shown), _clients_table(shown)))
+    PrintableConsole().print(Group(hosts_table(shown), clients_table(shown)))
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def top(
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+    every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="S", help="How often it looks.")] = 1.0,
+    looks: Annotated[int, typer.Option("--looks", min=0, help="After how many looks it ends; 0: at Ctrl-C.")] = 0,
+) -> None:
+    """Show again and again how busy devices are, and which client uses them."""
+    console = PrintableConsole()
+    with _connected(address, clients, name) as connected:
+        before, before_s = connected.status(), time.monotonic()
+        for _ in range(looks) if looks else itertools.count():
+            try:
+                time.sleep(every_s)
+            except KeyboardInterrupt:
+                return
+            now, now_s = connected.status(), time.monotonic()
+            console.print(busy_tables(before, now, now_s - before_s))
+            before, before_s = now, now_s
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def suspend(
+    client: ClientArgument, address: AddressOption, clients: ClientsOption, name: NameOption = "default"
+) -> None:
+    """Take the devices of a client away; its requests wait until it is resumed."""
+    with _connected(address, clients, name) as connected:
+        connected.suspend(client)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def resume(
+    client: ClientArgument, address: AddressOption, clients: ClientsOption, name: NameOption = "default"
+) -> None:
+    """Give a suspended client devices again, perhaps others."""
+    with _connected(address, clients, name) as connected:
+        connected.resume(client)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def migrate(
+    client: ClientArgument,
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+    island: Annotated[str | None, typer.Option("--island", help="Where to; static balance says it by default.")] = None,
+) -> None:
+    """Move a client to other devices, which it does not notice."""
+    with _connected(address, clients, name) as connected:
+        connected.migrate(client, island)
 
 
 @runtime.command(epilog=EXIT_STATUS)
@@ -122,11 +180,11 @@ def _connected(address: str, clients: Path, name: str) -> "Iterator[Runtime]":
     from runtime import Runtime, RuntimeFailure
 
     _check_address(address)
-    known = _read_clients(clients)
+    known = read_clients(clients)
     if name not in known:
         refuse(f"{clients}: there is no client {name!r}")
     try:
-        with Runtime(address, known[name][1]) as connected:
+        with Runtime(address, known[name].token) as connected:
             yield connected
     except OSError as error:
         fail(f"{address}: nobody answers: {error.strerror}")
@@ -134,61 +192,8 @@ def _connected(address: str, clients: Path, name: str) -> "Iterator[Runtime]":
         fail(f"{address}: {error}")
 
 
-def _hosts_table(shown: Mapping[str, Any]) -> Any:
-    table = number_table("Hosts", "host", "island", "process", "arrays", "bytes", "programs", "queued", left=["island"])
-    for host in sorted(shown["hosts"], key=lambda host: host["host"]):
-        if host.get("answers", True):
-            numbers = (host["pid"], host["handles"], host["size_bytes"], host["executions"], sum(host["queued"]))
-            table.add_row(str(host["host"]), host["island"], *(f"{number:,}" for number in numbers))
-        else:
-            table.add_row(str(host["host"]), host["island"], *["does not answer", *[""] * 4])
-    return table
-
-
-def _clients_table(shown: Mapping[str, Any]) -> Any:
-    table = number_table("Clients", "client", "slices", "programs", "arrays", "running")
-    for client in shown["clients"]:
-        numbers = (client["slices"], client["programs"], client["arrays"], client["executions"])
-        table.add_row(client["client"], *(f"{number:,}" for number in numbers))
-    return table
-
-
 def _check_address(address: str) -> None:
     try:
         check_server(address)
     except ValueError as error:
         refuse(f"--address: {error}, got {address!r}")
-
-
-def _write_first_client(path: Path) -> None:
-    try:
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(f"default 1 {secrets.token_hex()}\n", encoding="ascii")
-    except OSError as error:
-        refuse(f"{path}: cannot be written: {error.strerror}")
-
-
-def _read_clients(path: Path) -> dict[str, tuple[float, str]]:
-    """Return weight and token of each client, or end the command."""
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        refuse(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else 'it is no ASCII text'}")
-    found: dict[str, tuple[float, str]] = {}
-    for number, line in enumerate(lines, start=1):
-        match line.split():
-            case []:
-                continue
-            case [name, weight, token] if name not in found and _is_number(weight):
-                found[name] = (float(weight), token)
-            case _:
-                refuse(f"{path}:{number}: expected a new name, a weight and a token")
-    return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -12,6 +12,9 @@ WHERE = ["--address", "unix:/tmp/nobody-listens-here"]
     [
         ("default 1\n", "clients.txt:1: expected a new name, a weight and a token"),
         ("default 1 token\n\nother heavy token\n", "clients.txt:3: expected a new name"),
+        ("default 1 token bytes=many\n", "clients.txt:1: expected a new name, a weight and a token"),
+        ("default 1 token king\n", "then operator, bytes=N or arrays=N where wanted"),
+        ("default 1 token bytes=-1\n", "clients.txt:1: most_bytes: must not be negative"),
         ("default 1 token\ndefault 1 token\n", "clients.txt:2: expected a new name"),
         ("other 1 token\n", "clients.txt: there is no client 'default'"),
         ("default 1 t\N{LATIN SMALL LETTER O WITH DIAERESIS}ken\n", "it is no ASCII text"),
