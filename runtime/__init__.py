@@ -16,6 +16,8 @@ from runtime.client.current import connect, local, make_virtual_device_set
 from runtime.client.local import LocalRuntime
 from runtime.client.session import Runtime, needed_in
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
+from runtime.collectives import all_gather, all_reduce, num_shards, reduce_scatter, shard_index
+from runtime.control import cond, while_loop
 from runtime.errors import ComputationError, DisconnectedError, LostError, RefusedError, RuntimeFailure
 from runtime.functions import Function, function, timer
 from runtime.program import Program
@@ -41,12 +43,19 @@ __all__ = [
     "TracedFunction",
     "VirtualDeviceSet",
     "VirtualSlice",
+    "all_gather",
+    "all_reduce",
+    "cond",
     "connect",
     "function",
     "local",
     "make_virtual_device_set",
     "needed_in",
+    "num_shards",
     "pmap",
     "program",
+    "reduce_scatter",
+    "shard_index",
     "timer",
+    "while_loop",
 ]

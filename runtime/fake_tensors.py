@@ -7,14 +7,32 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from runtime.arrays import ArraySpec
+from runtime.collectives import Reduction, inside
 
 
-def output_specs(name: str, call: Callable[..., Any], inputs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
-    """Return what ``call`` returns for inputs of these specs.
+class _FakeGroup:
+    """The first of so many shards, whose tensors have no data."""
+
+    index = 0
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def all_reduce(self, tensor: torch.Tensor, _: Reduction) -> torch.Tensor:
+        return torch.empty_like(tensor)
+
+    def all_gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.empty_like(tensor) for _ in range(self.size)]
+
+
+def output_specs(
+    name: str, call: Callable[..., Any], inputs: tuple[ArraySpec, ...], shards: int | None
+) -> tuple[ArraySpec, ...]:
+    """Return what ``call`` returns for inputs of these specs, as one of so many ``shards`` if it is collective.
 
     Raises TypeError where it does not take such inputs, where its outputs depend on data, or are no tensors.
     """
-    with FakeTensorMode():
+    with FakeTensorMode(), inside(None if shards is None else _FakeGroup(shards)):
         tensors = [torch.empty(each.shape, dtype=getattr(torch, each.dtype)) for each in inputs]
         try:
             returned = call(*tensors)

@@ -28,17 +28,20 @@ class Function:
     call: Callable[..., Any] | None
     outputs: Outputs | None = None
     duration_s: float | None = None
-    _known: dict[tuple[ArraySpec, ...], tuple[ArraySpec, ...]] = field(default_factory=dict, init=False, repr=False)
+    is_collective: bool = False
+    _known: dict[tuple[int, tuple[ArraySpec, ...]], tuple[ArraySpec, ...]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    def output_specs(self, inputs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
-        """Return what a shard returns for inputs of these specs.
+    def output_specs(self, inputs: tuple[ArraySpec, ...], shards: int = 1) -> tuple[ArraySpec, ...]:
+        """Return what one of so many shards returns for inputs of these specs.
 
         Raises TypeError where the function does not take such inputs, or where its outputs depend on data.
         """
-        known = self._known.get(inputs)
+        known = self._known.get((shards, inputs))
         if known is None:
-            known = self._stated(inputs) if self.outputs is not None else self._inferred(inputs)
-            self._known[inputs] = known
+            known = self._stated(inputs) if self.outputs is not None else self._inferred(inputs, shards)
+            self._known[shards, inputs] = known
         return known
 
     def __call__(self, *arrays: Any) -> Any:
@@ -54,12 +57,12 @@ class Function:
             raise TypeError(f"{self.name}: outputs: expected ArraySpecs, at least one, got {stated!r:.200}")
         return specs
 
-    def _inferred(self, inputs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
+    def _inferred(self, inputs: tuple[ArraySpec, ...], shards: int) -> tuple[ArraySpec, ...]:
         if self.library != "torch" or self.call is None:
             raise TypeError(f"{self.name}: functions of library {self.library!r} must state their outputs")
         from runtime.fake_tensors import output_specs
 
-        return output_specs(self.name, self.call, inputs)
+        return output_specs(self.name, self.call, inputs, shards if self.is_collective else None)
 
 
 @overload
@@ -71,6 +74,7 @@ def function(
     outputs: Outputs | None = None,
     duration_s: float | None = None,
     name: str | None = None,
+    collective: bool = False,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 
 
@@ -82,6 +86,7 @@ def function(
     outputs: Outputs | None = None,
     duration_s: float | None = None,
     name: str | None = None,
+    collective: bool = False,
 ) -> Function | Callable[[Callable[..., Any]], Function]:
     """Make a function that devices can run, as a decorator with or without options.
 
@@ -91,6 +96,7 @@ def function(
         outputs: What a shard returns; needed unless PyTorch can find it out.
         duration_s: A first guess of how long a shard takes. The scheduler learns the rest by measuring.
         name: What messages and traces call it.
+        collective: Whether it uses ``runtime.collectives``, in which its shards wait for each other.
     """
 
     def made(call: Callable[..., Any]) -> Function:
@@ -98,8 +104,10 @@ def function(
             raise TypeError(f"expected a function, got {call!r:.200}")
         if library not in ("torch", "numpy"):
             raise ValueError(f"library: expected 'torch' or 'numpy', got {library!r}")
+        if collective and library != "torch":
+            raise ValueError(f"collective: only functions of PyTorch can use collectives, not of {library!r}")
         called = name or str(getattr(call, "__name__", type(call).__name__))
-        return Function("lambda" if called == "<lambda>" else called, library, call, outputs, duration_s)
+        return Function("lambda" if called == "<lambda>" else called, library, call, outputs, duration_s, collective)
 
     return made if call is None else made(call)
 

@@ -4,6 +4,7 @@ A client sends one ``Execute`` for a program, and the server one ``Run`` to each
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from runtime.codec import MalformedError, decode_plain, plain_fields
 from runtime.errors import CAUSES, LostError, RuntimeFailure
 from runtime.lowering.subprograms import Subprogram
 from runtime.program import Program
+from runtime.scheduling.gangs import MAX_COST_S
 
 VERSION = 1
 """Of these messages; processes of different versions do not talk."""
@@ -66,6 +68,11 @@ class RegisterFunction:
     library: str
     duration_s: float | None
     description: Mapping[str, Any] | None
+    is_collective: bool = False
+
+    def __post_init__(self) -> None:
+        if self.duration_s is not None and not 0 <= self.duration_s <= MAX_COST_S:
+            raise ValueError(f"{self.name}: duration_s: must be from 0 to {MAX_COST_S:g}, not {self.duration_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,10 @@ class Execute:
     arguments: tuple[int, ...]
     results: tuple[int, ...]
     need_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.need_s is not None and not math.isfinite(self.need_s):
+            raise ValueError(f"need_s: must be finite, not {self.need_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +233,8 @@ class Run:
 
     ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle,
     ``grants`` the nodes that may be enqueued already, in this order. ``pieces`` say what the payload holds of arguments
-    that came with the request: edge, destination shard and size in bytes.
+    that came with the request: edge, destination shard and size in bytes. ``groups`` is the generation of the client's
+    groups for collectives.
     """
 
     execution: int
@@ -232,6 +244,7 @@ class Run:
     results: tuple[tuple[int, int, int], ...]
     grants: tuple[int, ...]
     pieces: tuple[tuple[int, int, int], ...]
+    groups: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +312,14 @@ class ShardFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupsBroken:
+    """Shards of a client failed in a collective call: executions from now on need a new generation of groups."""
+
+    client: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What a host holds and runs."""
 
@@ -312,7 +333,7 @@ _BY_NAME = {
         *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, Execute, Release, Fetch, AskStatus, Manage),
         *(Welcome, SliceAdded, Refused, Managed, Fetched, FetchFailed, Status),
         *(Peers, LoadFunction, LoadSubprogram, Run, Abort, ReleaseOn, DropClient, FetchShard, AskUsage),
-        *(ShardFetched, ShardFailed, Usage),
+        *(ShardFetched, ShardFailed, GroupsBroken, Usage),
     )
 }
 

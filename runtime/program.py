@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from runtime.arrays import ArraySpec, Sharding
 
+_PREDICATE = ArraySpec((), "bool")
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -49,7 +51,8 @@ class Call:
     """One computation, with a shard on every device of a virtual slice.
 
     ``function`` is its number in the table of functions that comes with the program, ``name`` what the user calls it,
-    ``location`` where the user's code calls it.
+    ``location`` where the user's code calls it. The first inputs are predicates, as many as there are ``guards``; a
+    shard computes only where each is as its guard says, and gives zeros elsewhere.
     """
 
     function: int
@@ -58,6 +61,7 @@ class Call:
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     location: str = ""
+    guards: tuple[bool, ...] = ()
 
     def shardings(self) -> Iterator[Sharding]:
         """Yield the shardings of all inputs and outputs."""
@@ -83,6 +87,11 @@ class Program:
                 if given.value.node >= node:
                     raise ValueError(f"{self.name}: {call.name} takes {given.value} before it is made")
                 _named(given.sharding.check, self.spec(given.value), f"{self.name}: {call.name}")
+            if len(call.guards) > len(call.inputs):
+                raise ValueError(f"{self.name}: {call.name} has more guards than inputs")
+            for guard in call.inputs[: len(call.guards)]:
+                if self.spec(guard.value) != _PREDICATE or guard.sharding.axis is not None:
+                    raise ValueError(f"{self.name}: {call.name}: a guard must be a {_PREDICATE} on every device")
             for output in call.outputs:
                 _named(output.sharding.check, output.spec, f"{self.name}: {call.name}")
             if len({sharding.shards for sharding in call.shardings()}) > 1:
@@ -114,8 +123,13 @@ class Program:
         arguments = ", ".join(f"%{node}: {spec}" for node, spec in enumerate(self.arguments))
         lines = [f"program {self.name}({arguments}) {{"]
         for node, call in self.nodes():
-            inputs, outputs = ", ".join(map(str, call.inputs)), ", ".join(map(str, call.outputs))
-            lines.append(f"  %{node} = {call.name}({inputs}) on slice {call.slice} -> {outputs}")
+            count = len(call.guards)
+            inputs, outputs = ", ".join(map(str, call.inputs[count:])), ", ".join(map(str, call.outputs))
+            guards = [
+                f"{'' if when else 'not '}{given.value}" for when, given in zip(call.guards, call.inputs, strict=False)
+            ]
+            condition = f" if {' and '.join(guards)}" if guards else ""
+            lines.append(f"  %{node} = {call.name}({inputs}) on slice {call.slice} -> {outputs}{condition}")
         return "\n".join((*lines, f"  return {', '.join(map(str, self.results))}", "}"))
 
 

@@ -7,9 +7,10 @@ of traced functions, each call is a program of its own.
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -91,7 +92,7 @@ def spec_of(array: Any) -> ArraySpec:
     return ArraySpec(made.shape, made.dtype.name)
 
 
-class _Trace:
+class Trace:
     """A program in the making. Values of captured arrays have negative nodes, as arguments may still follow."""
 
     def __init__(self, name: str, arguments: Sequence[ArraySpec]) -> None:
@@ -100,6 +101,8 @@ class _Trace:
         self._captured: list[Any] = []
         self._functions: list[Function] = []
         self._calls: list[Call] = []
+        self._devices: list[Devices] = []
+        self._guards: list[tuple[Value, bool]] = []
         self._runtime: Runner | None = None
 
     def value(self, array: Any) -> Value:
@@ -112,12 +115,32 @@ class _Trace:
         self._captured.append(array)
         return Value(-len(self._captured))
 
-    def add(self, call: Call, runtime: Runner) -> list[TracedArray]:
+    @contextmanager
+    def guarded(self, predicate: TracedArray, *, when: bool) -> Iterator[None]:
+        """Let calls that are added meanwhile be computed only where a predicate is so."""
+        self._guards.append((predicate.value, when))
+        try:
+            yield
+        finally:
+            self._guards.pop()
+
+    def place(self, array: Any) -> tuple[Devices, int | None] | None:
+        """Return the devices on which an array is computed, and the axis along which it is cut; None if on none."""
+        if not isinstance(array, TracedArray) or array.value.node < len(self._arguments):
+            return None
+        number = array.value.node - len(self._arguments)
+        return self._devices[number], self._calls[number].outputs[array.value.output].sharding.axis
+
+    def add(self, call: Call, devices: Devices) -> list[TracedArray]:
         """Add a call and return its outputs. Raises ValueError if its slice belongs to another runtime."""
+        runtime = devices.runtime
         if self._runtime is not None and self._runtime is not runtime:
             raise ValueError(f"{call.name}: its slice belongs to another runtime than the rest of {self._name}")
         self._runtime = runtime
+        guards = tuple(Input(value, Sharding(None, devices.size)) for value, _ in self._guards)
+        call = replace(call, inputs=(*guards, *call.inputs), guards=tuple(when for _, when in self._guards))
         self._calls.append(call)
+        self._devices.append(devices)
         node = len(self._arguments) + len(self._calls) - 1
         return [TracedArray(output.spec, Value(node, index)) for index, output in enumerate(call.outputs)]
 
@@ -139,14 +162,7 @@ class _Trace:
             return value if value.node < first else Value(value.node + captured, value.output)
 
         calls = tuple(
-            Call(
-                call.function,
-                call.name,
-                call.slice,
-                tuple(Input(placed(given.value), given.sharding) for given in call.inputs),
-                call.outputs,
-                call.location,
-            )
+            replace(call, inputs=tuple(Input(placed(given.value), given.sharding) for given in call.inputs))
             for call in self._calls
         )
         specs = (*self._arguments, *map(spec_of, self._captured))
@@ -154,7 +170,12 @@ class _Trace:
         return TracedProgram(made, tuple(self._functions), tuple(self._captured), self._runtime)
 
 
-_tracing: ContextVar[_Trace | None] = ContextVar("runtime_trace", default=None)
+_tracing: ContextVar[Trace | None] = ContextVar("runtime_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """Return the program that is being traced, if one is."""
+    return _tracing.get()
 
 
 class Mapped:
@@ -175,17 +196,18 @@ class Mapped:
         specs = tuple(map(spec_of, arrays))
         traced = self._alone.get(specs)
         if traced is None:
-            trace = _Trace(self.function.name, specs)
+            trace = Trace(self.function.name, specs)
             made = self._add_to(trace, [TracedArray(spec, Value(node)) for node, spec in enumerate(specs)])
             traced = self._alone[specs] = trace.finished([each.value for each in made])
         return _one_or_tuple(traced.runtime.run(traced, arrays))
 
-    def _add_to(self, trace: _Trace, arrays: Sequence[Any]) -> list[TracedArray]:
+    def _add_to(self, trace: Trace, arrays: Sequence[Any]) -> list[TracedArray]:
         name = self.function.name
         shardings = self._shardings("in_axes", self._in_axes, len(arrays))
         try:
             cut = zip(shardings, map(spec_of, arrays), strict=True)
-            made = self.function.output_specs(tuple(sharding.shard_spec(spec) for sharding, spec in cut))
+            shards = tuple(sharding.shard_spec(spec) for sharding, spec in cut)
+            made = self.function.output_specs(shards, self.devices.size)
             out = self._shardings("out_axes", self._out_axes, len(made))
             outputs = tuple(Output(each.whole_spec(spec), each) for each, spec in zip(out, made, strict=True))
         except ValueError as error:
@@ -193,7 +215,7 @@ class Mapped:
         inputs = tuple(Input(trace.value(each), sharding) for each, sharding in zip(arrays, shardings, strict=True))
         number = trace.function(self.function)
         call = Call(number, name, self.devices.number, inputs, outputs, _location_of_caller())
-        return trace.add(call, self.devices.runtime)
+        return trace.add(call, self.devices)
 
     def _shardings(self, what: str, axes: Axes, count: int) -> list[Sharding]:
         each = [axes] * count if axes is None or isinstance(axes, int) else list(axes)
@@ -231,7 +253,7 @@ class TracedFunction:
 
     def _trace(self, specs: Sequence[ArraySpec], structure: Structure) -> tuple[TracedProgram, Structure]:
         name = self._call.__name__
-        trace = _Trace(name, specs)
+        trace = Trace(name, specs)
         token = _tracing.set(trace)
         try:
             symbols = [TracedArray(spec, Value(node)) for node, spec in enumerate(specs)]

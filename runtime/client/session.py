@@ -192,9 +192,8 @@ class Runtime:
         if number is None:
             description = None if function.call is None else sources.described(function.call)
             number = next(self._numbers)
-            self._connection.send(
-                messages.RegisterFunction(number, function.name, function.library, function.duration_s, description)
-            )
+            stated = (function.name, function.library, function.duration_s)
+            self._connection.send(messages.RegisterFunction(number, *stated, description, function.is_collective))
             self._functions[function] = number
         return number
 

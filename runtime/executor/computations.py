@@ -11,6 +11,8 @@ import numpy as np
 
 from runtime import sources
 from runtime.arrays import ArraySpec
+from runtime.collectives import inside
+from runtime.executor.groups import ShardGroup
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
 
@@ -35,7 +37,8 @@ class Done(NamedTuple):
 class Computation:
     """One shard of a call, in one execution. It waits for its ``missing`` inputs.
 
-    ``failure`` is that of an input: the computation does not run then, and fails in its turn.
+    ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
+    of a collective call.
     """
 
     client: int
@@ -49,6 +52,7 @@ class Computation:
     ready_s: float = 0.0
     failure: Failure | None = None
     is_enqueued: bool = False
+    group: ShardGroup | None = None
 
 
 class Stated(NamedTuple):
@@ -69,6 +73,7 @@ class LoadedFunction:
         self.name = registered.name
         self.library = registered.library
         self.is_timer = registered.library == "timer"
+        self.is_collective = registered.is_collective
         self.seconds = registered.duration_s if registered.duration_s is not None else _UNKNOWN_S
         self._has_run = self.is_timer
         self._failure: Failure | None = None
@@ -79,7 +84,7 @@ class LoadedFunction:
             except Exception as error:  # whatever the client's source raises is the client's
                 self._failure = Failure("ComputationError", f"{self.name}: cannot be loaded: {_text(error)}")
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Stated], location: str) -> Done:
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Stated], location: str, group: ShardGroup | None) -> Done:
         """Run the function on a shard; whatever it raises becomes a failure."""
         if self._failure is not None:
             return Done(None, self._failure, 0.0)
@@ -88,7 +93,8 @@ class LoadedFunction:
         assert self._call is not None
         started_s = time.perf_counter()
         try:
-            made = self._call(*inputs)
+            with inside(group):
+                made = self._call(*inputs)
         except Exception as error:
             message = f"{self.name} raised {_text(error)}\nIt was called at\n  {location}"
             return Done(None, Failure("ComputationError", message), time.perf_counter() - started_s)
@@ -113,6 +119,7 @@ class LoadedCall:
         specs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
+        self._guards = call.guards
 
     @property
     def name(self) -> str:
@@ -129,9 +136,22 @@ class LoadedCall:
         """How long a shard takes, as far as known."""
         return self._function.seconds
 
-    def run(self, inputs: Sequence[Array]) -> Done:
+    @property
+    def is_collective(self) -> bool:
+        """Whether its shards wait for each other."""
+        return self._function.is_collective
+
+    def is_skipped(self, inputs: Sequence[Array]) -> bool:
+        """Return whether a predicate among the inputs says that there is nothing to compute."""
+        return any(bool(given) is not when for given, when in zip(inputs, self._guards, strict=False))
+
+    def run(self, inputs: Sequence[Array], group: ShardGroup | None = None) -> Done:
         """Run one shard."""
-        return self._function.run(inputs, self._outputs, self._location)
+        if self._guards:
+            if self.is_skipped(inputs):
+                return Done([_zeros(each.spec) for each in self._outputs], None, 0.0)
+            inputs = inputs[len(self._guards) :]
+        return self._function.run(inputs, self._outputs, self._location, group)
 
 
 def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:

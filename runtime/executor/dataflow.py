@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from runtime.executor.computations import Array, Computation, Done, LoadedCall, LoadedFunction
+from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.store import HostStore
 from runtime.lowering.resharding import Piece
 from runtime.lowering.subprograms import HostPlan, Send, Subprogram
@@ -31,6 +32,9 @@ class Outside(Protocol):
 
     def prepare(self, execution: int, node: int) -> None:
         """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
+
+    def group(self, key: GroupKey, shard: int) -> ShardGroup:
+        """Return the group for a shard of a collective call."""
 
     def enqueue(self, computation: Computation) -> None:
         """Put a granted computation into the queue of its device."""
@@ -63,8 +67,11 @@ class LoadedSubprogram:
 class _Execution:
     """One run of a subprogram."""
 
-    def __init__(self, number: int, client: int, loaded: LoadedSubprogram) -> None:
+    def __init__(
+        self, number: int, client: int, loaded: LoadedSubprogram, group: Callable[[int, int], ShardGroup]
+    ) -> None:
         self.number = number
+        self._group = group
         self.client = client
         self.loaded = loaded
         self.computations: dict[tuple[int, int], Computation] = {}
@@ -80,6 +87,8 @@ class _Execution:
             missing = len(self.loaded.plan.inputs[node])
             call = self.loaded.calls[node]
             found = Computation(self.client, self.number, node, shard, device, call, [None] * missing, missing)  # type: ignore[list-item]
+            if call.is_collective:
+                found.group = self._group(node, shard)
             if not missing:
                 found.ready_s = time.perf_counter()
             self.computations[node, shard] = found
@@ -135,7 +144,11 @@ class Dataflow:
         """Start an execution: its results have buffers from now on, and what is granted is enqueued."""
         number = message.execution
         loaded = self._subprograms[message.subprogram]
-        execution = _Execution(number, message.client, loaded)
+
+        def group(node: int, shard: int) -> ShardGroup:
+            return self._outside.group(GroupKey(message.client, message.groups, loaded.plan.places[node]), shard)
+
+        execution = _Execution(number, message.client, loaded, group)
         self._executions[number] = execution
         self._last = number
         for node, output, handle in message.results:

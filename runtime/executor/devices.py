@@ -76,22 +76,26 @@ class Device:
         function = computation.function
         if computation.failure is not None:
             self._end(computation, Done(None, computation.failure, 0.0))
+        elif function.is_skipped(computation.inputs):
+            self._end(computation, function.run(computation.inputs))
         elif function.is_timer:
             self._free_s = max(self._free_s, computation.ready_s) + function.seconds
             self._loop.at(self._free_s, lambda: self._end_timer(computation))
-        elif function.seconds < _INLINE_S:
+        elif function.seconds < _INLINE_S and not function.is_collective:
             self._end(computation, function.run(computation.inputs))
         else:
             self._hand_over(computation)
 
-    def drop(self, is_dropped: Callable[[Computation], bool]) -> None:
-        """Take computations out of the queue. Of those that run, only a timer can be stopped."""
+    def drop(self, is_dropped: Callable[[Computation], bool]) -> list[Computation]:
+        """Take computations out of the queue, and return them. Of those that run, only a timer can be stopped."""
+        dropped = [each for each in self._queue if is_dropped(each)]
         self._queue = deque(each for each in self._queue if not is_dropped(each))
         running = self._running
         if running is not None and running.function.is_timer and is_dropped(running):
             self._running = None
             self._free_s = time.perf_counter()
         self.advance()
+        return dropped
 
     def _end_timer(self, computation: Computation) -> None:
         if self._running is computation:
@@ -123,7 +127,7 @@ class Device:
     def _work_off(self, work: "SimpleQueue[Computation]") -> None:
         while True:
             computation = work.get()
-            done = computation.function.run(computation.inputs)
+            done = computation.function.run(computation.inputs, computation.group)
             self._loop.post(partial(self._end_work, computation, done))
 
     def _end_work(self, computation: Computation, done: Done) -> None:

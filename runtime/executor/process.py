@@ -20,6 +20,7 @@ from runtime.executor.computations import Array, Computation, Done, LoadedFuncti
 from runtime.executor.connection import Connection
 from runtime.executor.dataflow import Dataflow
 from runtime.executor.devices import Device
+from runtime.executor.groups import GroupKey, Groups, ShardGroup
 from runtime.executor.loop import Loop
 from runtime.executor.store import Found, HostStore
 from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
@@ -38,6 +39,7 @@ class Executor:
         self._settings = settings
         self._loop = Loop()
         self._store = HostStore()
+        self._groups = Groups(settings.folder)
         self._dataflow = Dataflow(settings.host, self._store, self)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._addresses: dict[int, str] = {}
@@ -91,6 +93,10 @@ class Executor:
         if self._settings.reports_enqueued:
             self._server.send(Kind.ENQUEUED, GRANT.pack(execution, node))
 
+    def group(self, key: GroupKey, shard: int) -> ShardGroup:
+        """Return the group for a shard of a collective call."""
+        return self._groups.group(key, shard)
+
     def enqueue(self, computation: Computation) -> None:
         """Put a granted computation into the queue of its device."""
         self._devices[computation.device].enqueue(computation)
@@ -112,7 +118,14 @@ class Executor:
         self._completions.clear()
 
     def _end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        if computation.group is not None and done.failure is not None:
+            self._break(computation.group, done.failure.message)
         self._dataflow.end_computation(computation, done, end_s)
+
+    def _break(self, group: ShardGroup, cause: str) -> None:
+        group.break_(cause)
+        broken = messages.GroupsBroken(group.key.client, group.key.generation)
+        self._server.send(Kind.MESSAGE, messages.encode(broken))
 
     # Connections
 
@@ -203,10 +216,13 @@ class Executor:
         self._dataflow.unload(message.functions, message.subprograms)
         self._store.drop_client(message.client, message.failure)
         self._drop_dead()
+        self._groups.forget(message.client)
 
     def _drop_dead(self) -> None:
         for device in self._devices:
-            device.drop(lambda computation: not self._dataflow.is_running(computation.execution))
+            for dropped in device.drop(lambda computation: not self._dataflow.is_running(computation.execution)):
+                if dropped.group is not None:
+                    self._break(dropped.group, "the execution was aborted")
 
     def _fetch(self, message: messages.FetchShard) -> None:
         give = partial(self._answer_fetch, message)

@@ -173,8 +173,9 @@ class Receipt:
 class HostPlan:
     """A subprogram as one host runs it: its own shards, what each waits for, and where its outputs go.
 
-    ``shards`` are the local (shard, device) pairs of each call by node, ``receipts`` what each (edge, shard) waits for,
-    ``sends`` what becomes of each (value, shard) that is made or kept here.
+    ``shards`` are the local (shard, device) pairs of each call by node, ``places`` the (host, device) pairs of all its
+    shards, ``receipts`` what each (edge, shard) waits for, and ``sends`` what becomes of each (value, shard) that is
+    made or kept here.
     """
 
     def __init__(self, subprogram: Subprogram, host: int) -> None:
@@ -182,6 +183,7 @@ class HostPlan:
         self.name = subprogram.name
         self.calls: dict[int, Call] = {}
         self.shards: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.places: dict[int, tuple[tuple[int, int], ...]] = {}
         self.receipts: dict[tuple[int, int], Receipt] = {}
         self.inputs: dict[int, list[int]] = {}
         self.sends: dict[tuple[Value, int], list[Send]] = {}
@@ -191,6 +193,7 @@ class HostPlan:
             if local:
                 self.calls[placed.node] = placed.call
                 self.shards[placed.node] = tuple((shard, placement.devices[shard]) for shard in local)
+                self.places[placed.node] = tuple(zip(placement.hosts, placement.devices, strict=True))
                 self.inputs[placed.node] = [-1] * len(placed.call.inputs)
         for edge in subprogram.edges:
             self._add(edge, subprogram.placements)

@@ -82,6 +82,7 @@ class Account:
     executions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
     is_suspended: bool = False
+    groups: int = 0
     _first_numbers: WeakKeyDictionary[LoweredProgram, int] = field(default_factory=WeakKeyDictionary)
 
     def first_number(self, lowered: LoweredProgram) -> int:

@@ -240,6 +240,7 @@ class Executions:
             results,
             tuple(mine),
             tuple((edge, shard, len(data)) for edge, shard, data in own_pieces),
+            execution.account.groups,
         )
         self._hosts[host].channel.send(run, b"".join(data for _, _, data in own_pieces))
 

@@ -78,6 +78,7 @@ class Server:
                         self._settings.secret,
                         self._settings.preparation_s,
                         not self._dispatch.is_parallel,
+                        self._settings.folder,
                     )
                 )
             await self._all_hosts_are_there.wait()
@@ -172,6 +173,9 @@ class Server:
                 self._fetches.arrived(message, frame.payload)
             case messages.ShardFailed() as message:
                 self._fetches.failed(message.request, message.failure)
+            case messages.GroupsBroken(client, generation) if client in self._accounts:
+                account = self._accounts[client]
+                account.groups = max(account.groups, generation + 1)
             case messages.Usage() as message:
                 self._status.take(message)
 
@@ -249,6 +253,7 @@ class Server:
         failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
         self._executions.abort_on(host.number, failure)
         for account in self._accounts.values():
+            account.groups += 1
             for held in account.arrays.values():
                 if held.failure is None and host.number in held.layout.placement.shards_by_host:
                     held.failure = failure

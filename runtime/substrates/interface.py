@@ -9,7 +9,8 @@ class HostSettings:
     """What an executor is told: its number, its devices, where to listen, and where the server is.
 
     ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
-    one after the other; ``reports_enqueued`` says whether the server wants to know of it.
+    one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
+    other for collectives.
     """
 
     host: int
@@ -19,6 +20,7 @@ class HostSettings:
     secret: str
     preparation_s: float = 0.0
     reports_enqueued: bool = False
+    folder: str = ""
 
 
 class Substrate(Protocol):

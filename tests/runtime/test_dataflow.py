@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from runtime.arrays import ArraySpec, Sharding
 from runtime.executor.computations import Array, Computation, LoadedFunction
 from runtime.executor.dataflow import Dataflow
+from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.store import Found, HostStore
 from runtime.lowering.assign import AT_CLIENT, Layout, Placement
 from runtime.lowering.subprograms import LoweredProgram, Send, lower
@@ -70,6 +71,9 @@ class Host:
 
     def prepare(self, execution: int, node: int) -> None:
         self.dataflow.grant(execution, node)
+
+    def group(self, key: GroupKey, shard: int) -> ShardGroup:
+        raise AssertionError(f"{key} {shard}: no function here is collective")
 
     def enqueue(self, computation: Computation) -> None:
         self.queues[computation.device].append(computation)
