@@ -7,14 +7,15 @@ benchmark checks all results. A figure is the median of the rounds. Names in ``F
 - ``chained_s_per_node``: a program of 128 calls that alternate between two hosts, each adding 1 to 4 kB, over its
   nodes, from the call until the result is there.
 - ``op_by_op_s``: the same without a program, each call one of its own, without waiting; per call.
-- ``op_by_op_over_ray``, ``chained_over_ray``: the time of a node by Ray's actors over that of ``op_by_op_s`` and
-  ``chained_s_per_node``; here each node adds 1 to a scalar in a shard on each of 1, 2, 4 or 8 hosts, and the least counts.
-  Ray's chains are actor calls that take each other's references, without waiting, for both.
-- ``fused_overhead_over_ray``: a call that adds 1 128 times in every shard: what it takes beyond the bare loop, over what
-  it takes so with Ray, at most. ``pipelined_over_compiled_graph``: programs a second of four stages on four hosts, eight
-  under way, over Ray's compiled graph.
-- ``allreduce_chained_share``: a program of 128 calls that each reduce a scalar over 1, 2, 4 or 8 hosts and add 1: a node
-  of torch.distributed's own loop over the time of a node, the least.
+- ``op_by_op_over_ray``, ``chained_over_ray``: the time of a node by Ray's actors over that of single calls and of a
+  program of 128 nodes. Each node adds 1 to a scalar in a shard on each of 1, 2, 4 or 8 hosts, and the least counts.
+  Ray's nodes are actor calls that take each other's references, without waiting, in both.
+- ``fused_overhead_over_ray``: a call that adds 1 128 times in every shard: what it takes beyond the bare loop, over
+  what it takes so with Ray, at most.
+- ``pipelined_over_compiled_graph``: programs a second of four stages on four hosts, eight under way, over those of
+  Ray's compiled graph.
+- ``allreduce_chained_share``: a program of 128 calls that each reduce a scalar over 1, 2, 4 or 8 hosts and add 1: a
+  node of torch.distributed's own loop over the time of a node, the least.
 - ``smallest_computation_s``: the smallest timer on four hosts, called one after the other without waiting, of which at
   least 95 % of the time is spent computing. So many controllers that lose no time at all are the measure.
 - ``table1_share``: training a small transformer on two hosts: the time of a step (``table1_step_s``) by plain
