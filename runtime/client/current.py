@@ -30,6 +30,8 @@ def local(
     look_ahead_s: float = 0.01,
     dispatch: str = "parallel",
     preparation_s: float = 0.0,
+    device_memory_bytes: int = 1 << 30,
+    host_memory_bytes: int = 4 << 30,
 ) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
@@ -45,11 +47,15 @@ def local(
         dispatch: ``parallel`` tells all hosts of a program at once; ``sequential`` waits until a computation is
             enqueued before it tells the hosts of the next one, and is there to be compared with.
         preparation_s: A time that each host takes before it enqueues a computation, standing for its own work.
+        device_memory_bytes: What arrays may take on each device. Where they would take more, those that no computation
+            uses are spilled to the host, and computations wait.
+        host_memory_bytes: What arrays may take that are spilled to a host.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
             raise ValueError(f"{name}: expected at least one, got {number}")
-    settings = [IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)]
+    memories = (None, device_memory_bytes, host_memory_bytes)
+    settings = [IslandSettings(f"island-{number}", hosts, devices, *memories) for number in range(islands)]
     limits = quotas or {}
     named = {**dict.fromkeys(limits, 1.0), **(weights or {})}
     clients = [

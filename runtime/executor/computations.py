@@ -13,6 +13,7 @@ from runtime import sources
 from runtime.arrays import ArraySpec
 from runtime.collectives import inside
 from runtime.executor.groups import ShardGroup
+from runtime.executor.memory import Reservation
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
 
@@ -35,7 +36,7 @@ class Done(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Computation:
-    """One shard of a call, in one execution. It waits for its ``missing`` inputs.
+    """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory.
 
     ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
     of a collective call.
@@ -53,6 +54,8 @@ class Computation:
     failure: Failure | None = None
     is_enqueued: bool = False
     group: ShardGroup | None = None
+    reservation: Reservation | None = None
+    is_running: bool = False
 
 
 class Stated(NamedTuple):

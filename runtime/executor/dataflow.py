@@ -12,11 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.executor.computations import Array, Computation, Done, LoadedCall, LoadedFunction
+from runtime.executor.computations import Array, Computation, Done, LoadedFunction
+from runtime.executor.executions import Execution, LoadedSubprogram
 from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.reservations import Reservations
 from runtime.executor.store import HostStore
-from runtime.lowering.resharding import Piece
-from runtime.lowering.subprograms import HostPlan, Send, Subprogram
+from runtime.lowering.subprograms import Send, Subprogram
 from runtime.messages import Failure, Run
 from runtime.program import Value
 
@@ -46,65 +47,17 @@ class Outside(Protocol):
         """Report that all local shards of a node have ended, the last one at ``end_s``."""
 
 
-class LoadedSubprogram:
-    """A subprogram as this host runs it: its plan, the calls with their functions, and pieces that were worked out."""
-
-    def __init__(self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction]) -> None:
-        self.plan = HostPlan(subprogram, host)
-        self.calls = {node: LoadedCall(call, functions[call.function]) for node, call in self.plan.calls.items()}
-        self._pieces: dict[tuple[int, int, int], Piece] = {}
-
-    def piece(self, edge: int, destination: int, source: int) -> Piece:
-        """Return the piece of a tuple."""
-        found = self._pieces.get((edge, destination, source))
-        if found is None:
-            receipt = self.plan.receipts[edge, destination]
-            found = receipt.edge.resharding.piece(source, destination)
-            self._pieces[edge, destination, source] = found
-        return found
-
-
-class _Execution:
-    """One run of a subprogram."""
-
-    def __init__(
-        self, number: int, client: int, loaded: LoadedSubprogram, group: Callable[[int, int], ShardGroup]
-    ) -> None:
-        self.number = number
-        self._group = group
-        self.client = client
-        self.loaded = loaded
-        self.computations: dict[tuple[int, int], Computation] = {}
-        self.partial: dict[tuple[int, int], tuple[Array, int]] = {}
-        self.results: dict[tuple[int, int], int] = {}
-        self.left = {node: len(shards) for node, shards in loaded.plan.shards.items()}
-        self.times_s: dict[int, tuple[float, float]] = {}
-
-    def computation(self, node: int, shard: int) -> Computation:
-        found = self.computations.get((node, shard))
-        if found is None:
-            device = next(device for each, device in self.loaded.plan.shards[node] if each == shard)
-            missing = len(self.loaded.plan.inputs[node])
-            call = self.loaded.calls[node]
-            found = Computation(self.client, self.number, node, shard, device, call, [None] * missing, missing)  # type: ignore[list-item]
-            if call.is_collective:
-                found.group = self._group(node, shard)
-            if not missing:
-                found.ready_s = time.perf_counter()
-            self.computations[node, shard] = found
-        return found
-
-
 class Dataflow:
     """The executions of a host."""
 
     def __init__(self, host: int, store: HostStore, outside: Outside) -> None:
         self._host = host
         self._store = store
+        self._reservations = Reservations(store)
         self._outside = outside
         self._functions: dict[int, LoadedFunction] = {}
         self._subprograms: dict[int, LoadedSubprogram] = {}
-        self._executions: dict[int, _Execution] = {}
+        self._executions: dict[int, Execution] = {}
         self._early: dict[int, list[Callable[[], None]]] = {}
         self._last = -1
 
@@ -148,7 +101,8 @@ class Dataflow:
         def group(node: int, shard: int) -> ShardGroup:
             return self._outside.group(GroupKey(message.client, message.groups, loaded.plan.places[node]), shard)
 
-        execution = _Execution(number, message.client, loaded, group)
+        execution = Execution(number, message.client, loaded, group)
+        execution.arguments = message.arguments
         self._executions[number] = execution
         self._last = number
         for node, output, handle in message.results:
@@ -177,7 +131,9 @@ class Dataflow:
         execution = self._executions.get(number)
         if execution is not None:
             for shard, _ in execution.loaded.plan.shards.get(node, ()):
-                self._outside.enqueue(execution.computation(node, shard))
+                computation = execution.computation(node, shard)
+                self._reservations.reserve(execution, computation, partial(self._come, computation))
+                self._outside.enqueue(computation)
 
     def receive(
         self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
@@ -200,6 +156,7 @@ class Dataflow:
         """Take what a device has computed, until ``end_s``."""
         execution = self._executions.get(computation.execution)
         computation.inputs = []
+        self._reservations.finish(computation)
         if execution is None:
             return
         node, shard = computation.node, computation.shard
@@ -210,6 +167,7 @@ class Dataflow:
             if handle is not None:
                 self._store.put(execution.client, handle, shard, array)
             self._give(execution, Value(node, output), shard, array)
+        self._reservations.release(execution, computation)
         execution.computations.pop((node, shard), None)
         longest_s, last_s = execution.times_s.get(node, (0.0, end_s))
         execution.times_s[node] = (max(longest_s, done.duration_s), max(last_s, end_s))
@@ -224,6 +182,10 @@ class Dataflow:
         self._early.pop(number, None)
         execution = self._executions.pop(number, None)
         if execution is not None:
+            for computation in execution.computations.values():
+                if not computation.is_running:
+                    self._reservations.finish(computation)
+            self._store.memory.drop(execution.client, number)
             for (node, _), handle in execution.results.items():
                 for shard, _ in execution.loaded.plan.shards.get(node, ()):
                     self._store.put(execution.client, handle, shard, failure)
@@ -237,7 +199,7 @@ class Dataflow:
         """Return whether an execution has neither ended nor been aborted here."""
         return number in self._executions
 
-    def _give(self, execution: _Execution, value: Value, shard: int, array: Array | Failure) -> None:
+    def _give(self, execution: Execution, value: Value, shard: int, array: Array | Failure) -> None:
         """Send a local shard of a value where it is needed."""
         for send in execution.loaded.plan.sends.get((value, shard), ()):
             if isinstance(array, Failure):
@@ -252,7 +214,7 @@ class Dataflow:
             else:
                 self._outside.send_piece(send.host, execution.number, send, np.asarray(part, order="C"))
 
-    def _arrive(self, execution: _Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
+    def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
         receipt = execution.loaded.plan.receipts[edge, destination]
         computation = execution.computation(receipt.edge.node, destination)
         if isinstance(array, Failure):
@@ -269,12 +231,16 @@ class Dataflow:
                 execution.partial[edge, destination] = (input_, left - 1)
                 return
             computation.inputs[receipt.edge.position] = input_
+        self._come(computation)
+
+    def _come(self, computation: Computation) -> None:
+        """Note that an input of a computation is there, or its memory."""
         computation.missing -= 1
         if computation.missing == 0:
             computation.ready_s = time.perf_counter()
             if computation.is_enqueued:
                 self._outside.advance(computation.device)
 
-    def _end_if_done(self, execution: _Execution) -> None:
-        if not execution.left:
-            self._executions.pop(execution.number, None)
+    def _end_if_done(self, execution: Execution) -> None:
+        if not execution.left and self._executions.pop(execution.number, None) is not None:
+            self._store.memory.drop(execution.client, execution.number)

@@ -73,6 +73,7 @@ class Device:
 
     def _start(self, computation: Computation) -> None:
         self._running = computation
+        computation.is_running = True
         function = computation.function
         if computation.failure is not None:
             self._end(computation, Done(None, computation.failure, 0.0))

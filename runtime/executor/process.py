@@ -22,10 +22,12 @@ from runtime.executor.dataflow import Dataflow
 from runtime.executor.devices import Device
 from runtime.executor.groups import GroupKey, Groups, ShardGroup
 from runtime.executor.loop import Loop
+from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
 from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
+from runtime.store.buffers import HOST
 from runtime.substrates.interface import HostSettings
 
 _REPORT_S = 1e-3
@@ -38,7 +40,8 @@ class Executor:
     def __init__(self, settings: HostSettings) -> None:
         self._settings = settings
         self._loop = Loop()
-        self._store = HostStore()
+        budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
+        self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
         self._groups = Groups(settings.folder)
         self._dataflow = Dataflow(settings.host, self._store, self)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
@@ -240,6 +243,9 @@ class Executor:
             "pid": os.getpid(),
             "handles": self._store.handles,
             "size_bytes": self._store.size_bytes,
+            "device_bytes": [self._store.memory.used_bytes[device.number] for device in self._devices],
+            "spilled_bytes": self._store.memory.used_bytes[HOST],
+            "stalled": self._store.memory.stalled,
             "executions": self._dataflow.running,
             "loaded": self._dataflow.loaded,
             "waiting_pieces": self._dataflow.waiting_pieces,

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runtime.executor.computations import Array
+from runtime.executor.memory import HostMemory
 from runtime.messages import Failure
+from runtime.store.buffers import Handle
 
 Found = Array | Failure
 
@@ -25,8 +27,10 @@ class HostStore:
     done with it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: HostMemory) -> None:
+        self.memory = memory
         self._shards: dict[tuple[int, int], dict[int, _Shard]] = {}
+        self._kept: set[tuple[int, int]] = set()
 
     @property
     def handles(self) -> int:
@@ -38,6 +42,13 @@ class HostStore:
         """Bytes of all shards that are there."""
         all_shards = (each.found for shards in self._shards.values() for each in shards.values())
         return sum(found.nbytes for found in all_shards if found is not None and not isinstance(found, Failure))
+
+    def keep(self, client: int, handle: int) -> None:
+        """Note that the memory of an array is reserved, which the client holds from now on unless it was forgotten."""
+        key = (client, handle)
+        if key in self._shards and key not in self._kept:
+            self.memory.keep(client, handle_of(client, handle))
+            self._kept.add(key)
 
     def expect(self, client: int, handle: int, shard: int) -> None:
         """Say that a shard will come."""
@@ -78,6 +89,9 @@ class HostStore:
         shards.pop(shard, None)
         if not shards:
             self._shards.pop((client, handle), None)
+            if (client, handle) in self._kept:
+                self._kept.remove((client, handle))
+                self.memory.release(client, handle_of(client, handle))
 
     def drop_client(self, client: int, failure: Failure) -> None:
         """Forget all arrays of a client; those who wait for one get ``failure``."""
@@ -85,3 +99,10 @@ class HostStore:
             for entry in self._shards.pop(key).values():
                 for give in entry.waiting:
                     give(failure)
+        self._kept = {each for each in self._kept if each[0] != client}
+        self.memory.drop(client)
+
+
+def handle_of(client: int, number: int) -> Handle:
+    """Return the name of a client's array in the memory."""
+    return Handle(str(client), number)

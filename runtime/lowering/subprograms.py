@@ -160,7 +160,7 @@ class Send:
 class Receipt:
     """What a local shard of an input waits for: pieces from so many ``sources``, which make an array of ``shape``.
 
-    ``is_direct`` where the one piece is the shard.
+    ``is_direct`` where the one piece is the shard. ``is_in_place`` where that lies on the device of the shard already.
     """
 
     edge: Edge
@@ -168,6 +168,12 @@ class Receipt:
     sources: int
     shape: tuple[int, ...]
     is_direct: bool
+    is_in_place: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the shard."""
+        return ArraySpec(self.shape, self.edge.spec.dtype).size_bytes
 
 
 class HostPlan:
@@ -198,6 +204,10 @@ class HostPlan:
         for edge in subprogram.edges:
             self._add(edge, subprogram.placements)
 
+    def local(self, value: Value, shard: int) -> list[Send]:
+        """Return which local inputs take a part of a local shard."""
+        return [send for send in self.sends.get((value, shard), ()) if send.host == self.host]
+
     def _add(self, edge: Edge, placements: Mapping[int, Placement]) -> None:
         resharding = edge.resharding
         source, destination = placements[edge.source_placement], placements[edge.destination_placement]
@@ -208,7 +218,13 @@ class HostPlan:
             is_direct = len(sources) == 1 and _covers(
                 resharding.piece(sources[0], shard).destination_slices, whole_destination
             )
-            self.receipts[edge.number, shard] = Receipt(edge, shard, len(sources), whole_destination, is_direct)
+            is_in_place = is_direct and (source.hosts[sources[0]], source.devices[sources[0]]) == (
+                self.host,
+                destination.devices[shard],
+            )
+            self.receipts[edge.number, shard] = Receipt(
+                edge, shard, len(sources), whole_destination, is_direct, is_in_place
+            )
             self.inputs[edge.node][edge.position] = edge.number
         for shard in source.shards_by_host.get(self.host, ()):
             sends = self.sends.setdefault((edge.value, shard), [])

@@ -79,6 +79,8 @@ class Server:
                         self._settings.preparation_s,
                         not self._dispatch.is_parallel,
                         self._settings.folder,
+                        island.device_memory_bytes,
+                        island.host_memory_bytes,
                     )
                 )
             await self._all_hosts_are_there.wait()

@@ -11,13 +11,22 @@ POLICIES = ("fifo", "shares", "earliest-need")
 
 @dataclass(frozen=True, slots=True)
 class IslandSettings:
-    """An island: hosts, each with so many devices. ``mesh`` is the shape of their interconnect, if it has one."""
+    """An island: hosts, each with so many devices. ``mesh`` is the shape of their interconnect, if it has one.
+
+    The memory of devices is a budget for the arrays on them, that of the host for arrays that are spilled from them.
+    """
 
     name: str
     hosts: int
     devices_per_host: int
     mesh: tuple[int, ...] | None = None
     device_memory_bytes: int = 1 << 30
+    host_memory_bytes: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        for name in ("device_memory_bytes", "host_memory_bytes"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"island {self.name}: {name}: must not be negative, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,4 @@
 """The object store of a host: sharded buffers behind opaque handles (Pathways, section 4.6).
 
 Everything here is pure bookkeeping. It says what to copy and what to free; the executor that holds the bytes does it.
-
-Executors do not keep these budgets yet: they hold arrays in ``runtime.executor.store``.
 """

@@ -157,6 +157,11 @@ class ObjectStore:
         """
         return self._shard(handle, shard).memory
 
+    def has_shard(self, handle: Handle, shard: int) -> bool:
+        """Return whether a buffer that somebody refers to has a shard, allocated or waiting to be."""
+        buffer = self._buffers.get(handle)
+        return buffer is not None and bool(buffer.references) and shard in buffer.shards
+
     def used_bytes(self, memory: int) -> int:
         """Return the bytes that count against the budget of a memory.
 

@@ -10,7 +10,7 @@ class HostSettings:
 
     ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
     one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
-    other for collectives.
+    other for collectives. The memories are budgets in bytes: of each device, and of the host.
     """
 
     host: int
@@ -21,6 +21,8 @@ class HostSettings:
     preparation_s: float = 0.0
     reports_enqueued: bool = False
     folder: str = ""
+    device_memory_bytes: int = 1 << 30
+    host_memory_bytes: int = 4 << 30
 
 
 class Substrate(Protocol):

@@ -14,6 +14,7 @@ from runtime.arrays import ArraySpec, Sharding
 from runtime.executor.computations import Array, Computation, LoadedFunction
 from runtime.executor.dataflow import Dataflow
 from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
 from runtime.lowering.assign import AT_CLIENT, Layout, Placement
 from runtime.lowering.subprograms import LoweredProgram, Send, lower
@@ -21,8 +22,11 @@ from runtime.messages import Failure, RegisterFunction, Run
 from runtime.program import Call, Input, Output, Program, Value
 from runtime.server.arguments import pieces_of_arguments
 from runtime.sources import described
+from runtime.store.buffers import HOST
 
 HOSTS, DEVICES, CLIENT = 3, 2, 5
+DEVICE_BYTES = 3 * 128
+"""Room for one computation with two inputs and an output: everything else waits, or is spilled."""
 SPEC = ArraySpec((4, 4), "float64")
 
 
@@ -52,7 +56,7 @@ class Host:
     ended: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = HostStore()
+        self.store = HostStore(HostMemory({HOST: 1 << 20, **dict.fromkeys(range(DEVICES), DEVICE_BYTES)}))
         self.dataflow = Dataflow(self.number, self.store, self)
         for number, function in enumerate(FUNCTIONS):
             registered = RegisterFunction(number, function.__name__, "numpy", None, described(function))
@@ -93,6 +97,7 @@ class Host:
 
     def _run(self, queue: deque[Computation]) -> None:
         computation = queue.popleft()
+        computation.is_running = True
         failure = computation.failure
         done = computation.function.run(computation.inputs)
         done = done._replace(outputs=None, failure=failure) if failure else done
@@ -222,6 +227,7 @@ def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
         assert len(host.ended) == len(set(host.ended))
         host.store.release(CLIENT, range(200))
         assert host.store.handles == 0
+        assert set(host.store.memory.used_bytes.values()) == {0}
 
 
 @given(programs(), st.integers(0, 60), st.data())
@@ -247,3 +253,4 @@ def test_what_is_aborted_leaves_nothing_behind(
         assert host.dataflow.running == 0
         host.store.release(CLIENT, range(10))
         assert host.store.handles == 0
+        assert set(host.store.memory.used_bytes.values()) == {0}
