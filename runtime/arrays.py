@@ -5,6 +5,7 @@ range of a shard follows from its number, and nothing here grows with the number
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 ITEM_BYTES = {
@@ -27,26 +28,38 @@ ITEM_BYTES = {
 class ArraySpec:
     """Shape and dtype of an array.
 
-    Raises ValueError for a negative size, and TypeError for a dtype that NumPy and PyTorch do not share.
+    How many rows a **ragged** array has depends on data; ``shape`` says at most how many.
+
+    Raises ValueError for a negative size, and for a ragged array without axes; TypeError for a dtype that NumPy and
+    PyTorch do not share.
     """
 
     shape: tuple[int, ...]
     dtype: str
+    is_ragged: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
         if any(size < 0 for size in self.shape):
             raise ValueError(f"shape: sizes must not be negative, got {self.shape}")
+        if self.is_ragged and not self.shape:
+            raise ValueError("shape: a ragged array must have an axis")
         if self.dtype not in ITEM_BYTES:
             raise TypeError(f"dtype: expected one of {', '.join(ITEM_BYTES)}, got {self.dtype!r}")
 
+    def is_met_by(self, shape: Sequence[int]) -> bool:
+        """Return whether an array of a shape is so."""
+        if self.is_ragged:
+            return len(shape) == len(self.shape) and shape[0] <= self.shape[0] and tuple(shape[1:]) == self.shape[1:]
+        return tuple(shape) == self.shape
+
     @property
     def size_bytes(self) -> int:
-        """Bytes of its elements."""
+        """Bytes of its elements, at most."""
         return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return f"{self.dtype}[{'<=' if self.is_ragged else ''}{','.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,8 @@ class Sharding:
             return
         if self.axis >= len(spec.shape):
             raise ValueError(f"{spec} has no axis {self.axis}")
+        if spec.is_ragged and self.axis:
+            raise ValueError(f"{spec} is ragged, and can be cut along axis 0 alone")
         if spec.shape[self.axis] % self.shards:
             raise ValueError(f"axis {self.axis} of {spec} cannot be cut into {self.shards} equal blocks")
 
@@ -78,7 +93,7 @@ class Sharding:
             return spec
         shape = list(spec.shape)
         shape[self.axis] //= self.shards
-        return ArraySpec(tuple(shape), spec.dtype)
+        return ArraySpec(tuple(shape), spec.dtype, spec.is_ragged)
 
     def whole_spec(self, shard: ArraySpec) -> ArraySpec:
         """Return the array whose shards are ``shard``. Raises ValueError if they have no such axis."""
@@ -88,7 +103,7 @@ class Sharding:
             raise ValueError(f"{shard} has no axis {self.axis} along which shards could be joined")
         shape = list(shard.shape)
         shape[self.axis] *= self.shards
-        return ArraySpec(tuple(shape), shard.dtype)
+        return ArraySpec(tuple(shape), shard.dtype, shard.is_ragged)
 
     def indices(self, spec: ArraySpec, shard: int) -> range:
         """Return the indices along ``axis`` that a shard holds; of copies, those along axis 0."""

@@ -60,6 +60,8 @@ class Function:
     def _inferred(self, inputs: tuple[ArraySpec, ...], shards: int) -> tuple[ArraySpec, ...]:
         if self.library != "torch" or self.call is None:
             raise TypeError(f"{self.name}: functions of library {self.library!r} must state their outputs")
+        if any(each.is_ragged for each in inputs):
+            raise TypeError(f"{self.name}: functions that take ragged arrays must state their outputs")
         from runtime.fake_tensors import output_specs
 
         return output_specs(self.name, self.call, inputs, shards if self.is_collective else None)

@@ -1,10 +1,10 @@
-"""The messages of the runtime, by who sends them. Each is a frozen dataclass, and travels as JSON (``codec``).
+"""The messages of the runtime, by who sends them.
 
-A client sends one ``Execute`` for a program, and the server one ``Run`` to each host that takes part in it.
+Each is a frozen dataclass. It travels as JSON (``codec``), or as whole numbers where it is sent for every run
+(``words``). A client sends one ``Execute`` for a program, and the server one ``Run`` to each host that takes part.
 """
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from runtime.errors import CAUSES, LostError, RuntimeFailure
 from runtime.lowering.subprograms import Subprogram
 from runtime.program import Program
 from runtime.scheduling.gangs import MAX_COST_S
+from runtime.words import from_words, to_words
 
 VERSION = 1
 """Of these messages; processes of different versions do not talk."""
@@ -89,18 +90,14 @@ class Execute:
     """Runs a program. There is no answer: results are asked for by their handles.
 
     ``arguments`` are handles, or -1 for arguments whose data are in the payload, one after another. ``results`` are the
-    handles that the results get, which the client numbers itself. ``need_s`` is in how many seconds they are needed,
-    where that is known.
+    handles that the results get, which the client numbers itself. ``need_ns`` is in how many nanoseconds they are
+    needed, or -1 where that is not known.
     """
 
     program: int
     arguments: tuple[int, ...]
     results: tuple[int, ...]
-    need_s: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.need_s is not None and not math.isfinite(self.need_s):
-            raise ValueError(f"need_s: must be finite, not {self.need_s}")
+    need_ns: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,21 +327,31 @@ class Usage:
 _BY_NAME = {
     each.__name__: each
     for each in (
-        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, Execute, Release, Fetch, AskStatus, Manage),
-        *(Welcome, SliceAdded, Refused, Managed, Fetched, FetchFailed, Status),
-        *(Peers, LoadFunction, LoadSubprogram, Run, Abort, ReleaseOn, DropClient, FetchShard, AskUsage),
-        *(ShardFetched, ShardFailed, GroupsBroken, Usage),
+        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage),
+        *(Welcome, SliceAdded, Refused, Managed, FetchFailed, Status),
+        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
+        *(ShardFailed, GroupsBroken, Usage),
     )
 }
 
 
+_OF_WORDS = (Execute, Release, Fetch, Fetched, Run, ReleaseOn, FetchShard, ShardFetched)
+"""Messages of every run. Their headers begin with their place in this row, those of others with a bracket."""
+_PLACES = {kind: bytes((place,)) for place, kind in enumerate(_OF_WORDS)}
+
+
 def encode(message: object) -> bytes:
     """Return a message as the header of a frame."""
+    place = _PLACES.get(type(message))
+    if place is not None:
+        return place + to_words(message)
     return json.dumps([type(message).__name__, message], default=plain_fields, separators=(",", ":")).encode()
 
 
 def decode(header: bytes) -> object:
     """Return the message that a header is. Raises MalformedError."""
+    if header and header[0] < len(_OF_WORDS):
+        return from_words(_OF_WORDS[header[0]], header[1:])
     try:
         name, plain = json.loads(header)
     except (ValueError, TypeError, RecursionError):

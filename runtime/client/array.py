@@ -35,7 +35,7 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of its axes."""
+        """Sizes of its axes; of the rows of a ragged array the most that there may be."""
         return self.spec.shape
 
     @property
@@ -75,7 +75,7 @@ class Array:
     def __len__(self) -> int:
         if not self.spec.shape:
             raise TypeError("an array without axes has no length")
-        return self.spec.shape[0]
+        return len(self.numpy()) if self.spec.is_ragged else self.spec.shape[0]
 
     def __repr__(self) -> str:
         return repr(self.numpy())

@@ -1,5 +1,6 @@
 """A client of a runtime: slices, programs, arrays."""
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -26,7 +27,7 @@ from runtime.program import Program, Value
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
-_needed_in_s: ContextVar[float | None] = ContextVar("needed_in_s", default=None)
+_needed_in_ns: ContextVar[int] = ContextVar("needed_in_ns", default=-1)
 _PATIENCE_S = 60.0
 _MOST_UNNEEDED = 16
 """So many arrays are released by one message, or what there is several times a second."""
@@ -36,13 +37,15 @@ _MOST_UNNEEDED = 16
 def needed_in(seconds: float) -> Iterator[None]:
     """Say in how many seconds the results of programs are needed that are called meanwhile.
 
-    Under the policy ``earliest-need`` what has the least slack goes first.
+    Under the policy ``earliest-need`` what has the least slack goes first. Raises ValueError for a negative time.
     """
-    token = _needed_in_s.set(seconds)
+    if not 0 <= seconds < 1e9:
+        raise ValueError(f"seconds: expected a time from 0 to 1e9, got {seconds}")
+    token = _needed_in_ns.set(round(seconds * 1e9))
     try:
         yield
     finally:
-        _needed_in_s.reset(token)
+        _needed_in_ns.reset(token)
 
 
 class Runtime:
@@ -127,7 +130,7 @@ class Runtime:
             handles = {value: next(self._handles) for value in made}
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)
             data = [memoryview(each).cast("B") for each in given if not isinstance(each, Array) and each.nbytes]
-            execute = messages.Execute(number, taken, tuple(handles.values()), _needed_in_s.get())
+            execute = messages.Execute(number, taken, tuple(handles.values()), _needed_in_ns.get())
             self._connection.send(execute, *data)
         program = traced.program
         arrays = {value: self._array(program, value, handle) for value, handle in handles.items()}
@@ -231,17 +234,19 @@ class _Arrival:
         spec, sharding = array.spec, array.sharding
         is_one = data and sharding.axis is None
         self._left = 1 if is_one else sharding.shards
-        self._whole = np.empty(spec.shape, spec.dtype) if data else None
+        self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
+        self._ragged: dict[int, np.ndarray[Any, Any]] = {}
         self.future: Future[np.ndarray[Any, Any] | None] = Future()
 
     def take(self, message: object, frame: Frame | None) -> bool:
         """Take a shard, or the news that there will be none; return whether nothing more is to come."""
         if isinstance(message, messages.Fetched) and frame is not None:
-            if self._whole is not None:
+            if self._data:
                 self._put(message.shard, frame.payload)
             self._left -= 1
             if self._left == 0:
-                self.future.set_result(self._whole)
+                ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
+                self.future.set_result(np.concatenate(ragged) if ragged else self._whole)
             return self._left == 0
         self.future.set_exception(
             message.failure.error()
@@ -253,9 +258,12 @@ class _Arrival:
         return True
 
     def _put(self, shard: int, payload: bytearray | memoryview) -> None:
-        assert self._whole is not None
         spec, sharding = self._array.spec, self._array.sharding
-        data = np.frombuffer(payload, spec.dtype).reshape(sharding.shard_spec(spec).shape)
+        shape, data = sharding.shard_spec(spec).shape, np.frombuffer(payload, spec.dtype)
+        if self._whole is None:
+            self._ragged[shard] = data.reshape(len(data) // max(1, math.prod(shape[1:])), *shape[1:])
+            return
+        data = data.reshape(shape)
         if sharding.axis is None:
             self._whole[...] = data
         else:

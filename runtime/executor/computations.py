@@ -66,7 +66,7 @@ class Stated(NamedTuple):
 
     def is_met_by(self, array: Array) -> bool:
         """Return whether an array is so."""
-        return bool(array.shape == self.spec.shape and array.dtype == self.dtype)
+        return bool(self.spec.is_met_by(array.shape) and array.dtype == self.dtype)
 
 
 class LoadedFunction:

@@ -5,6 +5,7 @@ all pieces of its inputs have come; nothing passes between the nodes of one shar
 before the server's ``Run``, since all hosts are told at once: they wait for it.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram
 from runtime.executor.groups import GroupKey, ShardGroup
@@ -150,7 +152,10 @@ class Dataflow:
         piece = execution.loaded.piece(edge, destination, source)
         dtype = execution.loaded.plan.receipts[edge, destination].edge.spec.dtype
         shape = tuple(each.stop - each.start for each in piece.destination_slices)
-        self._arrive(execution, edge, destination, source, np.frombuffer(data, dtype).reshape(shape))
+        array = np.frombuffer(data, dtype)
+        if execution.loaded.plan.receipts[edge, destination].edge.spec.is_ragged:
+            shape = (len(array) // max(1, math.prod(shape[1:])), *shape[1:])
+        self._arrive(execution, edge, destination, source, array.reshape(shape))
 
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
@@ -222,15 +227,15 @@ class Dataflow:
         if receipt.is_direct and not isinstance(array, Failure):
             computation.inputs[receipt.edge.position] = array
         elif receipt.sources > 1 or not isinstance(array, Failure):
-            input_, left = execution.partial.pop((edge, destination), (None, receipt.sources))
-            if input_ is None:
-                input_ = np.empty(receipt.shape, receipt.edge.spec.dtype)
-            if not isinstance(array, Failure):
-                input_[execution.loaded.piece(edge, destination, source).destination_slices] = array
-            if left > 1:
-                execution.partial[edge, destination] = (input_, left - 1)
+            assembly = execution.partial.get((edge, destination))
+            if assembly is None:
+                assembly = execution.partial[edge, destination] = Assembly(receipt)
+            piece = execution.loaded.piece(edge, destination, source)
+            if not assembly.add(piece, None if isinstance(array, Failure) else array):
                 return
-            computation.inputs[receipt.edge.position] = input_
+            del execution.partial[edge, destination]
+            if computation.failure is None:
+                computation.inputs[receipt.edge.position] = assembly.finished()
         self._come(computation)
 
     def _come(self, computation: Computation) -> None:

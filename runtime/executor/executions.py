@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, LoadedCall, LoadedFunction
 from runtime.executor.groups import ShardGroup
 from runtime.lowering.resharding import Piece
@@ -42,7 +43,7 @@ class Execution:
         self.client = client
         self.loaded = loaded
         self.computations: dict[tuple[int, int], Computation] = {}
-        self.partial: dict[tuple[int, int], tuple[Array, int]] = {}
+        self.partial: dict[tuple[int, int], Assembly] = {}
         self.results: dict[tuple[int, int], int] = {}
         self.left = {node: len(shards) for node, shards in loaded.plan.shards.items()}
         self.times_s: dict[int, tuple[float, float]] = {}

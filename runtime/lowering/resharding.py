@@ -24,11 +24,21 @@ class Piece:
 
 @dataclass(frozen=True)
 class Resharding:
-    """How an array goes from one sharding to another."""
+    """How an array goes from one sharding to another.
+
+    The rows of ragged arrays have no place that is known beforehand. So these keep their sharding, or are gathered:
+    each destination shard gets the shards of the source, one after another. Raises ValueError for anything else.
+    """
 
     spec: ArraySpec
     source: Sharding
     destination: Sharding
+
+    def __post_init__(self) -> None:
+        if self.spec.is_ragged and self.destination not in (self.source, Sharding(None, self.destination.shards)):
+            raise ValueError(
+                f"{self.spec} is ragged: it goes as it lies, {self.source}, or whole, not as {self.destination}"
+            )
 
     @cached_property
     def is_identity(self) -> bool:

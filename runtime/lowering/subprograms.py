@@ -76,7 +76,8 @@ class LoweredProgram:
 def lower(program: Program, slices: Mapping[int, Placement], arguments: Sequence[Layout]) -> LoweredProgram:
     """Lower a program: assign devices, insert transfers, and cut it into subprograms.
 
-    ``arguments`` says how each argument lies. Raises ValueError as ``placements_of``.
+    ``arguments`` says how each argument lies. Raises ValueError as ``placements_of``, and for a ragged array that would
+    be cut anew.
     """
     table = _Table()
     of_calls = placements_of(program, slices)
@@ -127,7 +128,12 @@ def _edges(program: Program, calls: Sequence[PlacedCall], arguments: Sequence[La
                 source, source_placement = maker.call.outputs[given.value.output].sharding, maker.placement
             spec = program.spec(given.value)
             to = (placed.node, position, given.sharding, placed.placement)
-            yield Edge(number, given.value, spec, source, source_placement, *to)
+            edge = Edge(number, given.value, spec, source, source_placement, *to)
+            try:
+                edge.resharding  # noqa: B018 - raises where there is none
+            except ValueError as error:
+                raise ValueError(f"{program.name}: {placed.call.name}: {error}") from None
+            yield edge
             number += 1
 
 

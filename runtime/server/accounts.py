@@ -5,6 +5,7 @@ from itertools import count
 from weakref import WeakKeyDictionary
 
 from runtime import messages
+from runtime.arrays import ArraySpec
 from runtime.lowering.assign import Layout, Placement
 from runtime.lowering.cache import LoweringCache
 from runtime.lowering.subprograms import LoweredProgram
@@ -18,8 +19,9 @@ _numbers = count()
 
 @dataclass(eq=False)
 class HeldArray:
-    """An array that a client holds by a handle: where it lies, and the gang that makes it; or why it is not there."""
+    """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there."""
 
+    spec: ArraySpec
     layout: Layout
     gang: int | None
     failure: Failure | None = None

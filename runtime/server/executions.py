@@ -87,6 +87,10 @@ class Executions:
         """Start a program. Where it cannot run, its results fail with the reason."""
         held = [None if handle < 0 else account.arrays[handle] for handle in message.arguments]
         failure = next((each.failure for each in held if each is not None and each.failure is not None), None)
+        for node, (each, expected) in enumerate(zip(held, registered.program.arguments, strict=True)):
+            if each is not None and each.spec != expected:
+                wrong = f"{registered.program.name}: argument {node}: expected {expected}, got {each.spec}"
+                failure = failure or Failure("RefusedError", wrong)
         layouts = [AT_CLIENT if each is None else each.layout for each in held]
         try:
             lowered = account.lowering.lowered(message.program, registered.program, epoch, account.slices, layouts)
@@ -102,19 +106,20 @@ class Executions:
             if excess is not None:
                 failure = failure or Failure("RefusedError", f"{registered.program.name}: {excess}")
         if failure is not None:
-            for handle in message.results:
-                account.hold(handle, HeldArray(AT_CLIENT, None, failure))
+            for handle, value in zip(message.results, registered.program.results, strict=True):
+                account.hold(handle, HeldArray(registered.program.spec(value), AT_CLIENT, None, failure))
             return
         gangs = {placed.node: next(self._gang_numbers) for placed in lowered.calls}
         for handle, value in zip(message.results, registered.program.results, strict=True):
             size_bytes = _bytes_on_devices(lowered, value)
-            account.hold(handle, HeldArray(lowered.layout(value), gangs[value.node], None, size_bytes))
+            spec = registered.program.spec(value)
+            account.hold(handle, HeldArray(spec, lowered.layout(value), gangs[value.node], None, size_bytes))
         left = {placed.node: (len(lowered.placement(placed.node).shards_by_host), 0.0) for placed in lowered.calls}
         execution = Execution(next(self._numbers), account, registered, lowered, gangs, left, message.results)
         self._running[execution.number] = execution
         account.executions.add(execution.number)
         self.pass_grants()  # what was granted before comes before
-        self._submit(execution, [None if each is None else each.gang for each in held], message.need_s)
+        self._submit(execution, [None if each is None else each.gang for each in held], message.need_ns)
         grants = self._new_grants()
         own = self._dispatch.is_parallel and all(each is execution for each, _ in grants)
         first = account.first_number(lowered)
@@ -190,9 +195,9 @@ class Executions:
         self._schedulers.withdraw(account.label)
         self.pass_grants()
 
-    def _submit(self, execution: Execution, gangs_of_arguments: Sequence[int | None], need_s: float | None) -> None:
+    def _submit(self, execution: Execution, gangs_of_arguments: Sequence[int | None], need_ns: int) -> None:
         arguments = len(execution.registered.program.arguments)
-        needs_s = _needs_s(execution, time.monotonic() + need_s) if need_s is not None else {}
+        needs_s = _needs_s(execution, time.monotonic() + need_ns * 1e-9) if need_ns >= 0 else {}
         for placed in execution.lowered.calls:
             node = placed.node
             makers = {given.value.node for given in placed.call.inputs}

@@ -18,6 +18,12 @@ def test_programs_and_subprograms_survive_the_wire() -> None:
     assert messages.decode(messages.encode(part)) == part
     run = messages.Run(1, 2, 3, {0: 4}, ((1, 0, 5),), (1, 2), ((0, 1, 8),))
     assert messages.decode(messages.encode(run)) == run
+    execute = messages.Execute(1, (-1, 5), (), 10**18)
+    assert messages.decode(messages.encode(execute)) == execute
+    fetch = messages.FetchShard(1, 2, 3, 4, True)
+    assert messages.decode(messages.encode(fetch)) == fetch
+    with pytest.raises(ValueError, match="Release: "):
+        messages.encode(messages.Release((1 << 64,)))
 
 
 @pytest.mark.parametrize(
@@ -26,11 +32,15 @@ def test_programs_and_subprograms_survive_the_wire() -> None:
         (b"", "expected a message"),
         (b"[1]", "expected a message"),
         (b'["Nothing",[]]', "there is no message 'Nothing'"),
-        (b'["Release",[[1],2]]', "Release: expected 1 fields"),
-        (b'["Release",[["one"]]]', "expected int, got str"),
-        (b'["Release",[[true]]]', "expected int, got bool"),
-        (b'["Execute",[1,2,3,null]]', "expected a list, got int"),
-        (b'["Execute",[1,[],[],Infinity]]', "need_s: must be finite"),
+        (b'["AskStatus",[1]]', "AskStatus: expected 2 fields"),
+        (b'["AskStatus",["one",true]]', "expected int, got str"),
+        (b'["AskStatus",[true,true]]', "expected int, got bool"),
+        (b'["RegisterProgram",[0,1,2]]', "Program: expected"),
+        (messages.encode(messages.Release((1, 2)))[:-1], "Release: expected whole words"),
+        (messages.encode(messages.Release((1, 2)))[:-8], "Release: it ends too early"),
+        (messages.encode(messages.Release((1, 2))) + bytes(8), "Release: it goes on after its end"),
+        (b"\1" + b"\xff" * 8, "expected a length, got -1"),
+        (b"\1" + b"\x7f" * 8, "Release: it ends too early"),
         (b'["RegisterFunction",[1,"f","timer",NaN,null,false]]', "duration_s: must be from 0 to 1e+06"),
         (b'["RegisterProgram",[0,["p",[[[4],"object"]],[],[]],[]]]', "dtype: expected one of"),
         (b"[" * 100_000, "expected a message"),
