@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as nn
 
-VOCABULARY, LENGTH, WIDTH, HEADS, BATCH = 64, 32, 64, 4, 4
+VOCABULARY, LENGTH, WIDTH, HEADS, BATCH = 64, 64, 64, 4, 16
 LEARNING_RATE = 0.1
 
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,8 @@ _WORD_BYTES = 8
 def to_words(message: object) -> bytes:
     """Return the fields of a dataclass as words. Raises ValueError for numbers of more than 64 bits."""
     words: list[int] = []
-    for name, kind in _fields(type(message)):
+    of_class: Any = type(message)
+    for name, kind in _fields(of_class):
         value = getattr(message, name)
         if kind == "number":
             words.append(value)

@@ -161,8 +161,8 @@ class Dataflow:
         """Take what a device has computed, until ``end_s``."""
         execution = self._executions.get(computation.execution)
         computation.inputs = []
-        self._reservations.finish(computation)
         if execution is None:
+            self._reservations.finish(computation)
             return
         node, shard = computation.node, computation.shard
         for output in range(len(execution.loaded.plan.calls[node].outputs)):
@@ -172,6 +172,7 @@ class Dataflow:
             if handle is not None:
                 self._store.put(execution.client, handle, shard, array)
             self._give(execution, Value(node, output), shard, array)
+        self._reservations.finish(computation)
         self._reservations.release(execution, computation)
         execution.computations.pop((node, shard), None)
         longest_s, last_s = execution.times_s.get(node, (0.0, end_s))
@@ -194,6 +195,10 @@ class Dataflow:
             for (node, _), handle in execution.results.items():
                 for shard, _ in execution.loaded.plan.shards.get(node, ()):
                     self._store.put(execution.client, handle, shard, failure)
+
+    def forget(self, computation: Computation) -> None:
+        """Give back the memory of a computation that its device has dropped."""
+        self._reservations.finish(computation)
 
     def drop_client(self, client: int, failure: Failure) -> None:
         """Abort all executions of a client."""

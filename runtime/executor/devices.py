@@ -93,6 +93,7 @@ class Device:
         self._queue = deque(each for each in self._queue if not is_dropped(each))
         running = self._running
         if running is not None and running.function.is_timer and is_dropped(running):
+            dropped.append(running)
             self._running = None
             self._free_s = time.perf_counter()
         self.advance()

@@ -224,6 +224,7 @@ class Executor:
     def _drop_dead(self) -> None:
         for device in self._devices:
             for dropped in device.drop(lambda computation: not self._dataflow.is_running(computation.execution)):
+                self._dataflow.forget(dropped)
                 if dropped.group is not None:
                     self._break(dropped.group, "the execution was aborted")
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from runtime.store.allocations import Allocation
@@ -11,8 +11,7 @@ HOST: Final = -1
 """The host's own memory; the memory of a device has the number of the device."""
 
 
-@dataclass(frozen=True, slots=True)
-class Handle:
+class Handle(NamedTuple):
     """The opaque name of a logical buffer, made by a client: its bytes may move, the name stays.
 
     Attributes:
@@ -27,8 +26,7 @@ class Handle:
         return f"{self.owner}/{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """Who holds references: a client, or one execution of a program of it.
 
     Attributes:

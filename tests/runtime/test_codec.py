@@ -42,7 +42,7 @@ def test_programs_and_subprograms_survive_the_wire() -> None:
         (b"\1" + b"\xff" * 8, "expected a length, got -1"),
         (b"\1" + b"\x7f" * 8, "Release: it ends too early"),
         (b'["RegisterFunction",[1,"f","timer",NaN,null,false]]', "duration_s: must be from 0 to 1e+06"),
-        (b'["RegisterProgram",[0,["p",[[[4],"object"]],[],[]],[]]]', "dtype: expected one of"),
+        (b'["RegisterProgram",[0,["p",[[[4],"object",false]],[],[]],[]]]', "dtype: expected one of"),
         (b"[" * 100_000, "expected a message"),
     ],
 )
