@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV := .venv
-PACKAGES := controller emulator experiments hostlib p4src policies simulator topologies trainyard workloads
+PACKAGES := controller emulator experiments hostlib p4src policies runtime simulator topologies trainyard workloads
 BIN := $(VENV)/bin
 
 .PHONY: setup torch demo test quick docs chaos lint types p4 proto clean

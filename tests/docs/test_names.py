@@ -11,8 +11,8 @@ import pytest
 from tests.docs.pages import PAGES, ROOT, prose_lines
 
 _FOLDERS = (
-    *("benchmarks", "controller", "docs", "emulator", "experiments", "hostlib", "p4src", "policies", "simulator"),
-    *("tests", "topologies", "trainyard", "workloads"),
+    *("benchmarks", "controller", "docs", "emulator", "experiments", "hostlib", "p4src", "policies", "runtime"),
+    *("simulator", "tests", "topologies", "trainyard", "workloads"),
 )
 _QUOTED = re.compile(r"`([^`]+)`")
 _FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.(?:py|pyi|p4|proto|yaml|toml|txtpb)")

@@ -110,6 +110,10 @@ class Commands(LazyGroup):
         "port": LazyCommand(
             imported("trainyard.cli.port:port"), "Enable a port of a switch, or disable it: its cable is down then."
         ),
+        "runtime": LazyCommand(
+            imported("trainyard.cli.runtime:runtime"),
+            "Run programs over islands of devices: the server, and what it does.",
+        ),
         "agent": LazyCommand(
             imported("trainyard.cli.controller:agent"),
             "Run the agent of a host, which probes paths and reports to the controller, until SIGTERM or SIGINT.",

@@ -1,0 +1,61 @@
+"""A single-controller runtime: programs over islands of devices, written as if there were one machine.
+
+After *Pathways: Asynchronous Distributed Dataflow for ML* (Barham et al., MLSys 2022). ::
+
+    import runtime as rt
+
+    with rt.local(islands=2):
+        slice_ = rt.make_virtual_device_set().add_slice(devices=2)
+        double = rt.pmap(lambda x: x * 2.0, devices=slice_)
+        print(double(numpy.array([1.0, 2.0])))
+"""
+
+from runtime.arrays import ArraySpec, Sharding
+from runtime.client.array import Array
+from runtime.client.current import connect, local, make_virtual_device_set
+from runtime.client.local import LocalRuntime
+from runtime.client.session import Runtime, needed_in
+from runtime.client.slices import VirtualDeviceSet, VirtualSlice
+from runtime.collectives import all_gather, all_reduce, num_shards, reduce_scatter, shard_index
+from runtime.control import cond, while_loop
+from runtime.errors import ComputationError, DisconnectedError, LostError, RefusedError, RuntimeFailure
+from runtime.functions import Function, function, timer
+from runtime.program import Program
+from runtime.server.settings import Quota
+from runtime.tracing import Mapped, TracedArray, TracedFunction, pmap, program
+
+__all__ = [
+    "Array",
+    "ArraySpec",
+    "ComputationError",
+    "DisconnectedError",
+    "Function",
+    "LocalRuntime",
+    "LostError",
+    "Mapped",
+    "Program",
+    "Quota",
+    "RefusedError",
+    "Runtime",
+    "RuntimeFailure",
+    "Sharding",
+    "TracedArray",
+    "TracedFunction",
+    "VirtualDeviceSet",
+    "VirtualSlice",
+    "all_gather",
+    "all_reduce",
+    "cond",
+    "connect",
+    "function",
+    "local",
+    "make_virtual_device_set",
+    "needed_in",
+    "num_shards",
+    "pmap",
+    "program",
+    "reduce_scatter",
+    "shard_index",
+    "timer",
+    "while_loop",
+]

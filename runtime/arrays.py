@@ -1,0 +1,116 @@
+"""Shapes of arrays, and how they are cut into shards: no data, no devices.
+
+A sharded array is cut into blocks of equal size along one axis, or every shard holds the whole of it. So the index
+range of a shard follows from its number, and nothing here grows with the number of shards.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ITEM_BYTES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float16": 2,
+    "float32": 4,
+    "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
+}
+"""The dtypes that arrays have: those that NumPy and PyTorch share, by their common name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """Shape and dtype of an array.
+
+    How many rows a **ragged** array has depends on data; ``shape`` says at most how many.
+
+    Raises ValueError for a negative size, and for a ragged array without axes; TypeError for a dtype that NumPy and
+    PyTorch do not share.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    is_ragged: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
+        if any(size < 0 for size in self.shape):
+            raise ValueError(f"shape: sizes must not be negative, got {self.shape}")
+        if self.is_ragged and not self.shape:
+            raise ValueError("shape: a ragged array must have an axis")
+        if self.dtype not in ITEM_BYTES:
+            raise TypeError(f"dtype: expected one of {', '.join(ITEM_BYTES)}, got {self.dtype!r}")
+
+    def is_met_by(self, shape: Sequence[int]) -> bool:
+        """Return whether an array of a shape is so."""
+        if self.is_ragged:
+            return len(shape) == len(self.shape) and shape[0] <= self.shape[0] and tuple(shape[1:]) == self.shape[1:]
+        return tuple(shape) == self.shape
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its elements, at most."""
+        return math.prod(self.shape) * ITEM_BYTES[self.dtype]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{'<=' if self.is_ragged else ''}{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """How an array is cut: into ``shards`` equal blocks along ``axis``, or ``shards`` copies where it is None."""
+
+    axis: int | None
+    shards: int
+
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError(f"shards: expected at least one, got {self.shards}")
+        if self.axis is not None and self.axis < 0:
+            raise ValueError(f"axis: expected an axis from 0, or None, got {self.axis}")
+
+    def check(self, spec: ArraySpec) -> None:
+        """Raise ValueError unless an array of ``spec`` can be cut so."""
+        if self.axis is None:
+            return
+        if self.axis >= len(spec.shape):
+            raise ValueError(f"{spec} has no axis {self.axis}")
+        if spec.is_ragged and self.axis:
+            raise ValueError(f"{spec} is ragged, and can be cut along axis 0 alone")
+        if spec.shape[self.axis] % self.shards:
+            raise ValueError(f"axis {self.axis} of {spec} cannot be cut into {self.shards} equal blocks")
+
+    def shard_spec(self, spec: ArraySpec) -> ArraySpec:
+        """Return what one shard of an array of ``spec`` is. Raises ValueError as ``check``."""
+        self.check(spec)
+        if self.axis is None:
+            return spec
+        shape = list(spec.shape)
+        shape[self.axis] //= self.shards
+        return ArraySpec(tuple(shape), spec.dtype, spec.is_ragged)
+
+    def whole_spec(self, shard: ArraySpec) -> ArraySpec:
+        """Return the array whose shards are ``shard``. Raises ValueError if they have no such axis."""
+        if self.axis is None:
+            return shard
+        if self.axis >= len(shard.shape):
+            raise ValueError(f"{shard} has no axis {self.axis} along which shards could be joined")
+        shape = list(shard.shape)
+        shape[self.axis] *= self.shards
+        return ArraySpec(tuple(shape), shard.dtype, shard.is_ragged)
+
+    def indices(self, spec: ArraySpec, shard: int) -> range:
+        """Return the indices along ``axis`` that a shard holds; of copies, those along axis 0."""
+        if self.axis is None:
+            return range(spec.shape[0]) if spec.shape else range(1)
+        size = spec.shape[self.axis] // self.shards
+        return range(shard * size, (shard + 1) * size)
+
+    def __str__(self) -> str:
+        return f"{self.shards} copies" if self.axis is None else f"{self.shards} on axis {self.axis}"

@@ -1,0 +1,85 @@
+"""Arrays in the runtime, as clients see them: futures behind opaque handles."""
+
+from contextlib import suppress
+from typing import Any, Protocol
+
+import numpy as np
+
+from runtime.arrays import ArraySpec, Sharding
+
+
+class Fetcher(Protocol):
+    """What an array needs of its client."""
+
+    def fetch(self, array: "Array", data: bool, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
+        """Wait for an array, and return it if its data are asked for."""
+
+    def release(self, handle: int) -> None:
+        """Note that nobody needs an array any more. Any thread may call this, at any time."""
+
+
+class Array:
+    """An array in the runtime. It may not be computed yet: what asks for its data waits.
+
+    Pass it to mapped functions and programs, which take it where it lies; ``numpy()`` brings it here. Whoever asks for
+    what failed gets the error of the function that raised, with the traceback of the user's code. When the last
+    reference goes, the runtime forgets the array.
+    """
+
+    def __init__(self, client: Fetcher, handle: int, spec: ArraySpec, sharding: Sharding) -> None:
+        self.client = client
+        self.handle = handle
+        self.spec = spec
+        self.sharding = sharding
+        self._data: np.ndarray[Any, Any] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of its axes; of the rows of a ragged array the most that there may be."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Its dtype."""
+        return np.dtype(self.spec.dtype)
+
+    def numpy(self, timeout_s: float | None = None) -> "np.ndarray[Any, Any]":
+        """Return its data, once they are computed.
+
+        Raises:
+            RuntimeFailure: There are none, and there will not be; the class of the error says why.
+            TimeoutError: They are not there yet.
+        """
+        if self._data is None:
+            self._data = self.client.fetch(self, True, timeout_s)
+            assert self._data is not None
+            self._data.flags.writeable = False
+        return self._data
+
+    def wait(self, timeout_s: float | None = None) -> "Array":
+        """Wait until it is computed, without bringing it here; return the array. Raises as ``numpy``."""
+        if self._data is None:
+            self.client.fetch(self, False, timeout_s)
+        return self
+
+    def item(self) -> Any:
+        """Return the only element, as a number of Python. Raises as ``numpy``."""
+        return self.numpy().item()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __len__(self) -> int:
+        if not self.spec.shape:
+            raise TypeError("an array without axes has no length")
+        return len(self.numpy()) if self.spec.is_ragged else self.spec.shape[0]
+
+    def __repr__(self) -> str:
+        return repr(self.numpy())
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # made in part only, or at the end of the interpreter
+            self.client.release(self.handle)

@@ -1,0 +1,78 @@
+"""The runtime that a script uses without naming it: the one that it connected to last."""
+
+import secrets
+from collections.abc import Mapping
+from typing import TypeVar
+
+from runtime.client.local import LocalRuntime
+from runtime.client.session import Runtime
+from runtime.client.slices import VirtualDeviceSet
+from runtime.server.settings import ClientSettings, IslandSettings, Quota
+
+RuntimeT = TypeVar("RuntimeT", bound=Runtime)
+
+_connected: list[Runtime] = []
+
+
+def connect(address: str, token: str) -> Runtime:
+    """Connect to a server that runs; see ``Runtime``."""
+    return _noted(Runtime(address, token))
+
+
+def local(
+    islands: int = 1,
+    hosts: int = 1,
+    devices: int = 2,
+    *,
+    policy: str = "fifo",
+    weights: Mapping[str, float] | None = None,
+    quotas: Mapping[str, Quota] | None = None,
+    look_ahead_s: float = 0.01,
+    dispatch: str = "parallel",
+    preparation_s: float = 0.0,
+    device_memory_bytes: int = 1 << 30,
+    host_memory_bytes: int = 4 << 30,
+) -> LocalRuntime:
+    """Start a runtime on this machine and connect to it; use it as a context manager.
+
+    Args:
+        islands: Number of islands, which are called island-0, island-1, …
+        hosts: Hosts of each island; each is a process.
+        devices: Devices of each host. A device is a thread, or for timers nothing but time.
+        policy: How schedulers order computations: ``fifo``, ``shares``, by the weights of clients, or
+            ``earliest-need``, by what ``needed_in`` says.
+        weights: Names of further clients, with their weights; ``tokens`` has a token for each.
+        quotas: What these clients may hold at once, where that is limited.
+        look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
+        dispatch: ``parallel`` tells all hosts of a program at once; ``sequential`` waits until a computation is
+            enqueued before it tells the hosts of the next one, and is there to be compared with.
+        preparation_s: A time that each host takes before it enqueues a computation, standing for its own work.
+        device_memory_bytes: What arrays may take on each device. Where they would take more, those that no computation
+            uses are spilled to the host, and computations wait.
+        host_memory_bytes: What arrays may take that are spilled to a host.
+    """
+    for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
+        if number < 1:
+            raise ValueError(f"{name}: expected at least one, got {number}")
+    memories = (None, device_memory_bytes, host_memory_bytes)
+    settings = [IslandSettings(f"island-{number}", hosts, devices, *memories) for number in range(islands)]
+    limits = quotas or {}
+    named = {**dict.fromkeys(limits, 1.0), **(weights or {})}
+    clients = [
+        ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota())) for name, weight in named.items()
+    ]
+    return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s))
+
+
+def make_virtual_device_set() -> VirtualDeviceSet:
+    """Return a set of virtual devices of the runtime that was connected to last. Raises ValueError if there is none."""
+    for runtime in reversed(_connected):
+        if runtime.is_open:
+            return runtime.make_virtual_device_set()
+    raise ValueError("there is no runtime: start one with runtime.local(), or connect to one with runtime.connect()")
+
+
+def _noted(runtime: RuntimeT) -> RuntimeT:
+    _connected[:] = [each for each in _connected if each.is_open]
+    _connected.append(runtime)
+    return runtime

@@ -1,0 +1,88 @@
+"""A runtime on this machine: a server, and executors as processes."""
+
+import secrets
+import shutil
+import subprocess  # nosec B404 - starts our own module
+import sys
+import tempfile
+from collections.abc import Sequence
+from types import TracebackType
+
+from runtime.client.session import Runtime
+from runtime.server.settings import ClientSettings, IslandSettings, ServerSettings
+from runtime.settings import write_settings
+from runtime.substrates.local import module_environment
+
+_PATIENCE_S = 10.0
+
+
+class LocalRuntime(Runtime):
+    """A client together with the server and the executors that it has started; they end with it.
+
+    ``tokens`` are for further clients of the same server (``connect``), by name.
+    """
+
+    def __init__(
+        self,
+        islands: Sequence[IslandSettings],
+        policy: str,
+        others: Sequence[ClientSettings],
+        look_ahead_s: float,
+        dispatch: str,
+        preparation_s: float,
+    ) -> None:
+        own = ClientSettings("local", secrets.token_hex(), is_operator=True)
+        clients = (own, *others)
+        self.tokens = {client.name: client.token for client in clients}
+        self._folder = tempfile.mkdtemp(prefix="trainyard-runtime-")
+        address = f"unix:{self._folder}/server"
+        settings = ServerSettings(
+            address,
+            self._folder,
+            tuple(islands),
+            clients,
+            secrets.token_hex(),
+            policy,
+            look_ahead_s,
+            dispatch,
+            preparation_s,
+        )
+        self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
+            [sys.executable, "-m", "runtime.server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=module_environment(),
+        )
+        try:
+            assert self._server.stdin is not None
+            assert self._server.stdout is not None
+            write_settings(settings, self._server.stdin)
+            if self._server.stdout.readline() != "ready\n":
+                raise OSError("the server did not start; its messages are above")
+            super().__init__(address, own.token)
+        except BaseException:
+            self._end_server()
+            raise
+
+    def close(self) -> None:
+        """End the connection, the server and the executors."""
+        super().close()
+        self._end_server()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _end_server(self) -> None:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.close()
+        try:
+            self._server.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+        self._server.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

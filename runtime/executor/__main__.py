@@ -1,0 +1,14 @@
+"""Run an executor, with settings from stdin."""
+
+import sys
+
+from runtime.executor.process import Executor
+from runtime.settings import read_settings
+from runtime.substrates.interface import HostSettings
+
+# The loop and the threads of devices hand work to each other; Python's default of five milliseconds is too long a wait.
+_SWITCH_S = 1e-4
+
+if __name__ == "__main__":
+    sys.setswitchinterval(_SWITCH_S)
+    Executor(read_settings(HostSettings, sys.stdin)).run()

@@ -1,0 +1,199 @@
+"""What a device runs: a loaded function with one shard of inputs."""
+
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime import sources
+from runtime.arrays import ArraySpec
+from runtime.collectives import inside
+from runtime.executor.groups import ShardGroup
+from runtime.executor.memory import Reservation
+from runtime.messages import Failure, RegisterFunction
+from runtime.program import Call
+
+Array = np.ndarray[Any, Any]
+
+_PACKAGE = str(Path(__file__).parent.parent)
+_UNKNOWN_S = 1.0
+"""A function that has not run yet is taken to be long, so that it does not hold up the loop."""
+_LEARNING = 0.2
+"""How much of the mean duration the newest run is."""
+
+
+class Done(NamedTuple):
+    """How a computation ended."""
+
+    outputs: Sequence[Array] | None
+    failure: Failure | None
+    duration_s: float
+
+
+@dataclass(eq=False, slots=True)
+class Computation:
+    """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory.
+
+    ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
+    of a collective call.
+    """
+
+    client: int
+    execution: int
+    node: int
+    shard: int
+    device: int
+    function: "LoadedCall"
+    inputs: list[Array]
+    missing: int
+    ready_s: float = 0.0
+    failure: Failure | None = None
+    is_enqueued: bool = False
+    group: ShardGroup | None = None
+    reservation: Reservation | None = None
+    is_running: bool = False
+
+
+class Stated(NamedTuple):
+    """What a shard of an output must be."""
+
+    spec: ArraySpec
+    dtype: np.dtype[Any]
+
+    def is_met_by(self, array: Array) -> bool:
+        """Return whether an array is so."""
+        return bool(self.spec.is_met_by(array.shape) and array.dtype == self.dtype)
+
+
+class LoadedFunction:
+    """A function of a client, made ready to run; if that failed, every run fails with the reason."""
+
+    def __init__(self, registered: RegisterFunction) -> None:
+        self.name = registered.name
+        self.library = registered.library
+        self.is_timer = registered.library == "timer"
+        self.is_collective = registered.is_collective
+        self.seconds = registered.duration_s if registered.duration_s is not None else _UNKNOWN_S
+        self._has_run = self.is_timer
+        self._failure: Failure | None = None
+        self._call: Callable[..., Any] | None = None
+        if registered.description is not None:
+            try:
+                self._call = _loaded(registered.library, registered.description)
+            except Exception as error:  # whatever the client's source raises is the client's
+                self._failure = Failure("ComputationError", f"{self.name}: cannot be loaded: {_text(error)}")
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Stated], location: str, group: ShardGroup | None) -> Done:
+        """Run the function on a shard; whatever it raises becomes a failure."""
+        if self._failure is not None:
+            return Done(None, self._failure, 0.0)
+        if self.is_timer:
+            return Done([_zeros(each.spec) for each in outputs], None, self.seconds)
+        assert self._call is not None
+        started_s = time.perf_counter()
+        try:
+            with inside(group):
+                made = self._call(*inputs)
+        except Exception as error:
+            message = f"{self.name} raised {_text(error)}\nIt was called at\n  {location}"
+            return Done(None, Failure("ComputationError", message), time.perf_counter() - started_s)
+        duration_s = time.perf_counter() - started_s
+        self._learn(duration_s)
+        wrong = _mismatch(made, outputs)
+        if wrong is not None:
+            message = f"{self.name}: {wrong}\nIt was called at\n  {location}"
+            return Done(None, Failure("ComputationError", message), duration_s)
+        return Done(made, None, duration_s)
+
+    def _learn(self, duration_s: float) -> None:
+        self.seconds = self.seconds + _LEARNING * (duration_s - self.seconds) if self._has_run else duration_s
+        self._has_run = True
+
+
+class LoadedCall:
+    """A call of a program with its function."""
+
+    def __init__(self, call: Call, function: LoadedFunction) -> None:
+        self._function = function
+        specs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
+        self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
+        self._location = call.location
+        self._guards = call.guards
+
+    @property
+    def name(self) -> str:
+        """What the user calls the function."""
+        return self._function.name
+
+    @property
+    def is_timer(self) -> bool:
+        """Whether it occupies the device without computing."""
+        return self._function.is_timer
+
+    @property
+    def seconds(self) -> float:
+        """How long a shard takes, as far as known."""
+        return self._function.seconds
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether its shards wait for each other."""
+        return self._function.is_collective
+
+    def is_skipped(self, inputs: Sequence[Array]) -> bool:
+        """Return whether a predicate among the inputs says that there is nothing to compute."""
+        return any(bool(given) is not when for given, when in zip(inputs, self._guards, strict=False))
+
+    def run(self, inputs: Sequence[Array], group: ShardGroup | None = None) -> Done:
+        """Run one shard."""
+        if self._guards:
+            if self.is_skipped(inputs):
+                return Done([_zeros(each.spec) for each in self._outputs], None, 0.0)
+            inputs = inputs[len(self._guards) :]
+        return self._function.run(inputs, self._outputs, self._location, group)
+
+
+def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:
+    call = sources.loaded(description)
+    if library == "torch":
+        from runtime.executor.torch_calls import on_arrays
+
+        return on_arrays(call)
+
+    def numpy_call(*inputs: Array) -> list[Array]:
+        made = call(*inputs)
+        return [np.asarray(each, order="C") for each in (made if isinstance(made, tuple | list) else (made,))]
+
+    return numpy_call
+
+
+def _mismatch(made: Sequence[Array], outputs: Sequence[Stated]) -> str | None:
+    """Say how what was returned differs from what was stated."""
+    if len(made) == len(outputs) and all(map(Stated.is_met_by, outputs, made)):
+        return None
+    stated = ", ".join(str(each.spec) for each in outputs)
+    got = ", ".join(f"{array.dtype.name}[{','.join(map(str, array.shape))}]" for array in made)
+    return f"stated that it returns ({stated}), and returned ({got})"
+
+
+_zeros_by_spec: dict[ArraySpec, Array] = {}
+
+
+def _zeros(spec: ArraySpec) -> Array:
+    """Return zeros that all timers share; nobody writes into arrays."""
+    found = _zeros_by_spec.get(spec)
+    if found is None:
+        found = _zeros_by_spec[spec] = np.zeros(spec.shape, spec.dtype)
+    return found
+
+
+def _text(error: BaseException) -> str:
+    """Return an exception with the user's part of its traceback."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(_PACKAGE)]
+    lines = traceback.format_list(frames)
+    what = "".join(traceback.format_exception_only(error)).strip()
+    return f"{what}\n{''.join(lines)}".rstrip()

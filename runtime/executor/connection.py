@@ -1,0 +1,103 @@
+"""A connection of the executor's loop: frames in and out, never blocking."""
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from runtime.executor.loop import Loop
+from runtime.frames import Frame, FrameError, FrameReader, prefix
+
+_SEND_BUFFER_BYTES = 1 << 20
+
+
+class Connection:
+    """Sends frames at once where the socket takes them, and the rest in order when it does.
+
+    ``on_frame`` gets what arrives; ``on_close`` is called once, when the peer has closed, broken the protocol or died.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        on_frame: Callable[["Connection", Frame], None],
+        on_close: Callable[["Connection"], None],
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._on_frame = on_frame
+        self._on_close = on_close
+        self._unsent: deque[memoryview] = deque()
+        self._is_closed = False
+        self.reader = FrameReader()
+        self.is_trusted = False
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        loop.watch(sock, self._receive, None)
+
+    def send(self, kind: int, header: bytes, payload: bytes | memoryview = b"") -> None:
+        """Send a frame. The payload must not change any more. Sending on a closed connection does nothing."""
+        if self._is_closed:
+            return
+        head = prefix(kind, header, len(payload))
+        if self._unsent:
+            self._unsent.extend((memoryview(head), memoryview(payload)))
+            return
+        try:
+            sent = self._socket.sendmsg((head, payload))
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._loop.post(self.close)
+            return
+        if sent < len(head) + len(payload):
+            if sent < len(head):
+                self._unsent.append(memoryview(head)[sent:])
+            self._unsent.append(memoryview(payload)[max(0, sent - len(head)) :])
+            self._loop.watch(self._socket, self._receive, self._send_rest)
+
+    def close(self) -> None:
+        """Close the connection, and say so."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._unsent.clear()
+            with suppress(KeyError, ValueError):
+                self._loop.forget(self._socket)
+            self._socket.close()
+            self._on_close(self)
+
+    def _receive(self) -> None:
+        try:
+            size = self._socket.recv_into(self.reader.memory())
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        if size == 0:
+            self.close()
+            return
+        try:
+            for frame in self.reader.received(size):
+                self._on_frame(self, frame)
+                if self._is_closed:
+                    return
+        except FrameError:
+            self.close()
+
+    def _send_rest(self) -> None:
+        try:
+            while self._unsent:
+                sent = self._socket.send(self._unsent[0])
+                if sent < len(self._unsent[0]):
+                    self._unsent[0] = self._unsent[0][sent:]
+                    return
+                self._unsent.popleft()
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        self._loop.watch(self._socket, self._receive, None)

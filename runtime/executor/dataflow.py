@@ -1,0 +1,256 @@
+"""The dataflow of a host: executions of subprograms, and arrays on their way between computations.
+
+Everything is addressed by tuples (execution, edge, destination shard, source shard). A computation becomes ready when
+all pieces of its inputs have come; nothing passes between the nodes of one shard but a reference. Pieces may come
+before the server's ``Run``, since all hosts are told at once: they wait for it.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from runtime.executor.assembly import Assembly
+from runtime.executor.computations import Array, Computation, Done, LoadedFunction
+from runtime.executor.executions import Execution, LoadedSubprogram
+from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.reservations import Reservations
+from runtime.executor.store import HostStore
+from runtime.lowering.subprograms import Send, Subprogram
+from runtime.messages import Failure, Run
+from runtime.program import Value
+
+
+class Outside(Protocol):
+    """What the dataflow needs of its host."""
+
+    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
+        """Send a piece to another host; the array does not change any more."""
+
+    def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
+        """Tell another host that a piece will never come."""
+
+    def prepare(self, execution: int, node: int) -> None:
+        """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
+
+    def group(self, key: GroupKey, shard: int) -> ShardGroup:
+        """Return the group for a shard of a collective call."""
+
+    def enqueue(self, computation: Computation) -> None:
+        """Put a granted computation into the queue of its device."""
+
+    def advance(self, device: int) -> None:
+        """Let a device start what has become ready."""
+
+    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
+        """Report that all local shards of a node have ended, the last one at ``end_s``."""
+
+
+class Dataflow:
+    """The executions of a host."""
+
+    def __init__(self, host: int, store: HostStore, outside: Outside) -> None:
+        self._host = host
+        self._store = store
+        self._reservations = Reservations(store)
+        self._outside = outside
+        self._functions: dict[int, LoadedFunction] = {}
+        self._subprograms: dict[int, LoadedSubprogram] = {}
+        self._executions: dict[int, Execution] = {}
+        self._early: dict[int, list[Callable[[], None]]] = {}
+        self._last = -1
+
+    @property
+    def running(self) -> int:
+        """Executions that have not ended here."""
+        return len(self._executions)
+
+    @property
+    def waiting_pieces(self) -> int:
+        """Pieces that came before the server's word about their execution."""
+        return sum(map(len, self._early.values()))
+
+    def add_function(self, number: int, function: LoadedFunction) -> None:
+        """Make a function known."""
+        self._functions[number] = function
+
+    def add_subprogram(self, number: int, subprogram: Subprogram, functions: Sequence[int]) -> None:
+        """Make a subprogram known; its functions must be."""
+        self._subprograms[number] = LoadedSubprogram(
+            subprogram, self._host, [self._functions[each] for each in functions]
+        )
+
+    @property
+    def loaded(self) -> int:
+        """Functions and subprograms that are known."""
+        return len(self._functions) + len(self._subprograms)
+
+    def unload(self, functions: Sequence[int], subprograms: Sequence[int]) -> None:
+        """Forget functions and subprograms, as far as they are known; nothing that runs may need them."""
+        for number in functions:
+            self._functions.pop(number, None)
+        for number in subprograms:
+            self._subprograms.pop(number, None)
+
+    def run(self, message: Run, payload: bytearray | memoryview) -> None:
+        """Start an execution: its results have buffers from now on, and what is granted is enqueued."""
+        number = message.execution
+        loaded = self._subprograms[message.subprogram]
+
+        def group(node: int, shard: int) -> ShardGroup:
+            return self._outside.group(GroupKey(message.client, message.groups, loaded.plan.places[node]), shard)
+
+        execution = Execution(number, message.client, loaded, group)
+        execution.arguments = message.arguments
+        self._executions[number] = execution
+        self._last = number
+        for node, output, handle in message.results:
+            execution.results[node, output] = handle
+            for shard, _ in loaded.plan.shards.get(node, ()):
+                self._store.expect(message.client, handle, shard)
+        for node in message.grants:
+            self._outside.prepare(number, node)
+        offset = 0
+        for edge, shard, size in message.pieces:
+            self.receive(number, edge, shard, 0, memoryview(payload)[offset : offset + size])
+            offset += size
+        for value, shard in loaded.plan.sends:
+            if value.node in message.arguments:
+                handle = message.arguments[value.node]
+                give = partial(self._give, execution, value, shard)
+                self._store.when_there(message.client, handle, shard, give)
+        for arrive in self._early.pop(number, ()):
+            arrive()
+        for stale in [each for each in self._early if each < number]:
+            del self._early[stale]
+        self._end_if_done(execution)
+
+    def grant(self, number: int, node: int) -> None:
+        """Enqueue the local shards of a node."""
+        execution = self._executions.get(number)
+        if execution is not None:
+            for shard, _ in execution.loaded.plan.shards.get(node, ()):
+                computation = execution.computation(node, shard)
+                self._reservations.reserve(execution, computation, partial(self._come, computation))
+                self._outside.enqueue(computation)
+
+    def receive(
+        self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
+    ) -> None:
+        """Take a piece from another host, or the word that it will not come."""
+        execution = self._executions.get(number)
+        if execution is None:
+            if number > self._last:
+                self._early.setdefault(number, []).append(lambda: self.receive(number, edge, destination, source, data))
+            return
+        if isinstance(data, Failure):
+            self._arrive(execution, edge, destination, source, data)
+            return
+        piece = execution.loaded.piece(edge, destination, source)
+        dtype = execution.loaded.plan.receipts[edge, destination].edge.spec.dtype
+        shape = tuple(each.stop - each.start for each in piece.destination_slices)
+        array = np.frombuffer(data, dtype)
+        if execution.loaded.plan.receipts[edge, destination].edge.spec.is_ragged:
+            shape = (len(array) // max(1, math.prod(shape[1:])), *shape[1:])
+        self._arrive(execution, edge, destination, source, array.reshape(shape))
+
+    def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        """Take what a device has computed, until ``end_s``."""
+        execution = self._executions.get(computation.execution)
+        computation.inputs = []
+        if execution is None:
+            self._reservations.finish(computation)
+            return
+        node, shard = computation.node, computation.shard
+        for output in range(len(execution.loaded.plan.calls[node].outputs)):
+            array = done.failure if done.outputs is None else done.outputs[output]
+            assert array is not None
+            handle = execution.results.get((node, output))
+            if handle is not None:
+                self._store.put(execution.client, handle, shard, array)
+            self._give(execution, Value(node, output), shard, array)
+        self._reservations.finish(computation)
+        self._reservations.release(execution, computation)
+        execution.computations.pop((node, shard), None)
+        longest_s, last_s = execution.times_s.get(node, (0.0, end_s))
+        execution.times_s[node] = (max(longest_s, done.duration_s), max(last_s, end_s))
+        execution.left[node] -= 1
+        if execution.left[node] == 0:
+            del execution.left[node]
+            self._outside.completed(execution.number, node, *execution.times_s.pop(node))
+            self._end_if_done(execution)
+
+    def abort(self, number: int, failure: Failure) -> None:
+        """Fail what an execution has not computed."""
+        self._early.pop(number, None)
+        execution = self._executions.pop(number, None)
+        if execution is not None:
+            for computation in execution.computations.values():
+                if not computation.is_running:
+                    self._reservations.finish(computation)
+            self._store.memory.drop(execution.client, number)
+            for (node, _), handle in execution.results.items():
+                for shard, _ in execution.loaded.plan.shards.get(node, ()):
+                    self._store.put(execution.client, handle, shard, failure)
+
+    def forget(self, computation: Computation) -> None:
+        """Give back the memory of a computation that its device has dropped."""
+        self._reservations.finish(computation)
+
+    def drop_client(self, client: int, failure: Failure) -> None:
+        """Abort all executions of a client."""
+        for number in [each.number for each in self._executions.values() if each.client == client]:
+            self.abort(number, failure)
+
+    def is_running(self, number: int) -> bool:
+        """Return whether an execution has neither ended nor been aborted here."""
+        return number in self._executions
+
+    def _give(self, execution: Execution, value: Value, shard: int, array: Array | Failure) -> None:
+        """Send a local shard of a value where it is needed."""
+        for send in execution.loaded.plan.sends.get((value, shard), ()):
+            if isinstance(array, Failure):
+                if send.host == self._host:
+                    self._arrive(execution, send.edge, send.piece.destination, shard, array)
+                else:
+                    self._outside.send_failure(send.host, execution.number, send, array)
+                continue
+            part = array if send.is_whole else array[send.piece.source_slices]
+            if send.host == self._host:
+                self._arrive(execution, send.edge, send.piece.destination, shard, part)
+            else:
+                self._outside.send_piece(send.host, execution.number, send, np.asarray(part, order="C"))
+
+    def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
+        receipt = execution.loaded.plan.receipts[edge, destination]
+        computation = execution.computation(receipt.edge.node, destination)
+        if isinstance(array, Failure):
+            computation.failure = computation.failure or array
+        if receipt.is_direct and not isinstance(array, Failure):
+            computation.inputs[receipt.edge.position] = array
+        elif receipt.sources > 1 or not isinstance(array, Failure):
+            assembly = execution.partial.get((edge, destination))
+            if assembly is None:
+                assembly = execution.partial[edge, destination] = Assembly(receipt)
+            piece = execution.loaded.piece(edge, destination, source)
+            if not assembly.add(piece, None if isinstance(array, Failure) else array):
+                return
+            del execution.partial[edge, destination]
+            if computation.failure is None:
+                computation.inputs[receipt.edge.position] = assembly.finished()
+        self._come(computation)
+
+    def _come(self, computation: Computation) -> None:
+        """Note that an input of a computation is there, or its memory."""
+        computation.missing -= 1
+        if computation.missing == 0:
+            computation.ready_s = time.perf_counter()
+            if computation.is_enqueued:
+                self._outside.advance(computation.device)
+
+    def _end_if_done(self, execution: Execution) -> None:
+        if not execution.left and self._executions.pop(execution.number, None) is not None:
+            self._store.memory.drop(execution.client, execution.number)

@@ -1,0 +1,66 @@
+"""Executions of subprograms on a host: what each has computed, received and reserved."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from runtime.executor.assembly import Assembly
+from runtime.executor.computations import Array, Computation, LoadedCall, LoadedFunction
+from runtime.executor.groups import ShardGroup
+from runtime.lowering.resharding import Piece
+from runtime.lowering.subprograms import HostPlan, Subprogram
+from runtime.program import Value
+from runtime.store.buffers import Handle
+
+
+class LoadedSubprogram:
+    """A subprogram as this host runs it: its plan, the calls with their functions, and pieces that were worked out."""
+
+    def __init__(self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction]) -> None:
+        self.plan = HostPlan(subprogram, host)
+        self.calls = {node: LoadedCall(call, functions[call.function]) for node, call in self.plan.calls.items()}
+        self._pieces: dict[tuple[int, int, int], Piece] = {}
+
+    def piece(self, edge: int, destination: int, source: int) -> Piece:
+        """Return the piece of a tuple."""
+        found = self._pieces.get((edge, destination, source))
+        if found is None:
+            receipt = self.plan.receipts[edge, destination]
+            found = receipt.edge.resharding.piece(source, destination)
+            self._pieces[edge, destination, source] = found
+        return found
+
+
+class Execution:
+    """One run of a subprogram.
+
+    ``handles`` name the memory of values that were granted. ``uses`` counts who needs those that nobody else holds.
+    """
+
+    def __init__(
+        self, number: int, client: int, loaded: LoadedSubprogram, group: Callable[[int, int], ShardGroup]
+    ) -> None:
+        self.number = number
+        self._group = group
+        self.client = client
+        self.loaded = loaded
+        self.computations: dict[tuple[int, int], Computation] = {}
+        self.partial: dict[tuple[int, int], Assembly] = {}
+        self.results: dict[tuple[int, int], int] = {}
+        self.left = {node: len(shards) for node, shards in loaded.plan.shards.items()}
+        self.times_s: dict[int, tuple[float, float]] = {}
+        self.arguments: Mapping[int, int] = {}
+        self.handles: dict[tuple[Value, int], Handle] = {}
+        self.uses: dict[Handle, int] = {}
+
+    def computation(self, node: int, shard: int) -> Computation:
+        """Return the computation of a shard, a new one where there is none."""
+        found = self.computations.get((node, shard))
+        if found is None:
+            device = next(device for each, device in self.loaded.plan.shards[node] if each == shard)
+            missing = len(self.loaded.plan.inputs[node])
+            call = self.loaded.calls[node]
+            inputs: list[Array] = [None] * missing  # type: ignore[list-item]
+            found = Computation(self.client, self.number, node, shard, device, call, inputs, missing + 1)
+            if call.is_collective:
+                found.group = self._group(node, shard)
+            self.computations[node, shard] = found
+        return found

@@ -1,0 +1,140 @@
+"""Groups of torch.distributed for the shards of slices. Each shard is a rank of its own, also within one process.
+
+Ranks find each other through a file that all hosts see. A shard that fails breaks the group: it says why in the file
+and ends its connections, so nobody waits for it. A group that is broken stays so; the server gives executions that
+begin later a new ``generation``. Import PyTorch only where a collective function runs.
+"""
+
+import hashlib
+import time
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runtime.collectives import Reduction
+
+if TYPE_CHECKING:
+    from torch.distributed import FileStore, ProcessGroupGloo
+
+_PATIENCE = timedelta(days=1)
+_LOOK_S = 0.5e-3
+
+
+class GroupKey(NamedTuple):
+    """Which group: of which client, since which failure, on which (host, device) pairs, one for each shard."""
+
+    client: int
+    generation: int
+    places: tuple[tuple[int, int], ...]
+
+
+class BrokenGroupError(RuntimeError):
+    """Another shard of the call failed, or its host ended."""
+
+
+class ShardGroup:
+    """A group as one shard sees it (``runtime.collectives.Group``). Shards join it when they first use it."""
+
+    def __init__(self, folder: Path, key: GroupKey, index: int) -> None:
+        self.key = key
+        self.index = index
+        self.size = len(key.places)
+        self._path = folder / f"group-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}"
+        self._store: FileStore | None = None
+        self._group: ProcessGroupGloo | None = None
+        self._cause: str | None = None
+
+    def all_reduce(self, tensor: Any, reduction: Reduction) -> Any:
+        """Return the reduced tensor. Raises BrokenGroupError."""
+        from torch.distributed import AllreduceOptions, ReduceOp
+
+        options = AllreduceOptions()
+        options.reduceOp = getattr(ReduceOp, {"product": "PRODUCT"}.get(reduction, reduction.upper()))
+        result = tensor.detach().clone().contiguous()
+        group = self._joined()
+        try:
+            group.allreduce([result], options).wait()
+        except RuntimeError as error:
+            raise self._broken(error) from None
+        return result
+
+    def all_gather(self, tensor: Any) -> list[Any]:
+        """Return the tensors of all shards. Raises BrokenGroupError."""
+        given = tensor.detach().contiguous()
+        results = [given.new_empty(given.shape) for _ in range(self.size)]
+        group = self._joined()
+        try:
+            group.allgather([results], [given]).wait()
+        except RuntimeError as error:
+            raise self._broken(error) from None
+        return results
+
+    def break_(self, cause: str) -> None:
+        """Let nobody wait for this shard any more. Any thread may call this, more than once."""
+        if self._cause is None:
+            self._cause = cause
+            with suppress(RuntimeError, OSError):  # the folder may be gone, and everybody with it
+                store = self._shared()
+                if not store.check(["cause"]):
+                    store.set("cause", cause)
+        self._group = None  # its connections end with it, once nobody computes with it
+
+    def _shared(self) -> "FileStore":
+        if self._store is None:
+            from torch.distributed import FileStore
+
+            self._store = FileStore(str(self._path), -1)
+        return self._store
+
+    def _joined(self) -> "ProcessGroupGloo":
+        """Return the group once all shards are there."""
+        if self._cause is not None:
+            raise BrokenGroupError(self._cause)
+        if self._group is None:
+            from torch.distributed import PrefixStore, ProcessGroupGloo
+
+            store = self._shared()
+            store.set(f"here-{self.index}", "")
+            here = [f"here-{index}" for index in range(self.size)]
+            while not store.check(here):
+                if store.check(["cause"]):
+                    raise self._broken(None)
+                time.sleep(_LOOK_S)
+            options = ProcessGroupGloo._Options()
+            options._devices = [ProcessGroupGloo.create_device(interface="lo")]
+            options._timeout = _PATIENCE
+            try:
+                self._group = ProcessGroupGloo(PrefixStore("ranks", store), self.index, self.size, options)
+            except RuntimeError as error:
+                raise self._broken(error) from None
+        return self._group
+
+    def _broken(self, error: RuntimeError | None) -> BrokenGroupError:
+        store = self._shared()
+        cause = store.get("cause").decode() if store.check(["cause"]) else f"a host of the slice ended: {error}"
+        return BrokenGroupError(f"another shard of the call failed: {cause}")
+
+
+class Groups:
+    """The groups of a host, by key and shard."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._groups: dict[tuple[GroupKey, int], ShardGroup] = {}
+
+    def group(self, key: GroupKey, index: int) -> ShardGroup:
+        """Return the group of a shard. Earlier generations of its client are forgotten."""
+        found = self._groups.get((key, index))
+        if found is None:
+            self.forget(key.client, before=key.generation)
+            found = self._groups[key, index] = ShardGroup(self._folder, key, index)
+        return found
+
+    def forget(self, client: int, before: int | None = None) -> None:
+        """Forget the groups of a client; those of a computation that runs stay until it ends."""
+        self._groups = {
+            (key, index): group
+            for (key, index), group in self._groups.items()
+            if key.client != client or (before is not None and key.generation >= before)
+        }

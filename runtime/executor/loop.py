@@ -1,0 +1,103 @@
+"""A small event loop: sockets, timers of microseconds, and calls from other threads.
+
+asyncio takes several times as long for a hop, and its timers are a millisecond coarse; between two computations of
+some ten microseconds that is what counts.
+"""
+
+import heapq
+import os
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+
+_SOON_S = 300e-6
+
+
+class Loop:
+    """Runs callbacks in one thread until ``stop``; only ``post`` may be called from others."""
+
+    def __init__(self) -> None:
+        # select() takes microseconds, epoll() rounds to milliseconds; a host has a few dozen sockets.
+        self._selector = selectors.SelectSelector()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._posted: deque[Callable[[], None]] = deque()
+        self._wake, self._woken = socket.socketpair()
+        for each in (self._wake, self._woken):
+            each.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, (self._drain, None))
+        self._running = True
+        self._is_answered_soon = False
+
+    def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
+        """Call ``readable``, and where given ``writable``, whenever a socket is so; replaces an earlier watch."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
+        try:
+            self._selector.modify(sock, events, (readable, writable))
+        except KeyError:
+            self._selector.register(sock, events, (readable, writable))
+
+    def forget(self, sock: socket.socket) -> None:
+        """Watch a socket no more."""
+        self._selector.unregister(sock)
+
+    def at(self, time_s: float, callback: Callable[[], None]) -> None:
+        """Call back at a time of ``time.perf_counter()``."""
+        heapq.heappush(self._timers, (time_s, next(self._numbers), callback))
+
+    def post(self, callback: Callable[[], None]) -> None:
+        """Call back in the loop's thread, soon. Any thread may call this."""
+        self._posted.append(callback)
+        with suppress(BlockingIOError):  # full: it will wake up anyway
+            self._wake.send(b"\0")
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call back at the end of this turn of the loop."""
+        self._posted.append(callback)
+
+    def stop(self) -> None:
+        """Return from ``run`` after the present callback."""
+        self._running = False
+
+    def run(self) -> None:
+        """Run until ``stop``."""
+        while self._running:
+            for key, events in self._ready():
+                readable, writable = key.data
+                if events & selectors.EVENT_READ:
+                    readable()
+                if events & selectors.EVENT_WRITE and writable is not None:
+                    writable()
+            while self._timers and self._timers[0][0] <= time.perf_counter():
+                heapq.heappop(self._timers)[2]()
+            while self._posted:
+                self._posted.popleft()()
+
+    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for sockets or a timer.
+
+        Waking up takes longer than most hops. So the loop looks again and again before it sleeps, if what it waited for
+        last time came soon.
+        """
+        began_s = now_s = time.perf_counter()
+        while self._is_answered_soon and now_s - began_s < _SOON_S:
+            ready = self._selector.select(0.0)
+            if ready or self._timeout_s() == 0.0:
+                return ready
+            os.sched_yield()
+            now_s = time.perf_counter()
+        ready = self._selector.select(self._timeout_s())
+        self._is_answered_soon = bool(ready) and time.perf_counter() - began_s < _SOON_S
+        return ready
+
+    def _timeout_s(self) -> float | None:
+        if self._posted:
+            return 0.0
+        return max(0.0, self._timers[0][0] - time.perf_counter()) if self._timers else None
+
+    def _drain(self) -> None:
+        self._woken.recv(4096)

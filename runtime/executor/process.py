@@ -1,0 +1,262 @@
+"""The executor's process: ``python -m runtime.executor``, started by a substrate.
+
+Its settings come as one line of JSON on stdin, so that the secret of the cluster is in no list of processes.
+"""
+
+import hmac
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+
+from runtime import messages
+from runtime.addresses import dialled, listening
+from runtime.codec import MalformedError
+from runtime.executor.computations import Array, Computation, Done, LoadedFunction
+from runtime.executor.connection import Connection
+from runtime.executor.dataflow import Dataflow
+from runtime.executor.devices import Device
+from runtime.executor.groups import GroupKey, Groups, ShardGroup
+from runtime.executor.loop import Loop
+from runtime.executor.memory import HostMemory
+from runtime.executor.store import Found, HostStore
+from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
+from runtime.lowering.subprograms import Send
+from runtime.messages import Failure
+from runtime.store.buffers import HOST
+from runtime.substrates.interface import HostSettings
+
+_REPORT_S = 1e-3
+"""How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
+
+
+class Executor:
+    """A host: devices, the store, and connections to the server and to other hosts."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self._settings = settings
+        self._loop = Loop()
+        budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
+        self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
+        self._groups = Groups(settings.folder)
+        self._dataflow = Dataflow(settings.host, self._store, self)
+        self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
+        self._addresses: dict[int, str] = {}
+        self._peers: dict[int, Connection] = {}
+        self._completions: list[tuple[int, int, float, float]] = []
+        self._prepared_s = 0.0
+        self._listener = listening(settings.address)
+        self._listener.setblocking(False)
+        self._loop.watch(self._listener, self._accept, None)
+        self._server = Connection(self._loop, dialled(settings.server), self._take_trusted, lambda _: self._loop.stop())
+        self._server.reader.most_bytes = MOST_BYTES
+        self._say_hello(self._server)
+        self._handlers: dict[type, Callable[..., None]] = {
+            messages.Peers: self._take_peers,
+            messages.LoadFunction: self._load_function,
+            messages.LoadSubprogram: self._load_subprogram,
+            messages.Abort: self._abort,
+            messages.ReleaseOn: lambda message: self._store.release(message.client, message.handles),
+            messages.DropClient: self._drop_client,
+            messages.FetchShard: self._fetch,
+            messages.AskUsage: self._report_usage,
+        }
+
+    def run(self) -> None:
+        """Run until the server is gone."""
+        self._loop.run()
+
+    # What the dataflow needs
+
+    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
+        """Send a piece to another host."""
+        piece = send.piece
+        header = PIECE.pack(execution, send.edge, piece.destination, piece.source)
+        self._peer(host).send(Kind.PIECE, header, _bytes_of(data))
+
+    def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
+        """Tell another host that a piece will never come."""
+        header = PIECE.pack(execution, send.edge, send.piece.destination, send.piece.source)
+        self._peer(host).send(Kind.FAILED_PIECE, header, messages.encode(failure))
+
+    def prepare(self, execution: int, node: int) -> None:
+        """Enqueue the local shards of a granted node when the host has prepared them, which it does one by one."""
+        if self._settings.preparation_s:
+            self._prepared_s = max(self._prepared_s, time.perf_counter()) + self._settings.preparation_s
+            self._loop.at(self._prepared_s, partial(self._grant, execution, node))
+        else:
+            self._grant(execution, node)
+
+    def _grant(self, execution: int, node: int) -> None:
+        self._dataflow.grant(execution, node)
+        if self._settings.reports_enqueued:
+            self._server.send(Kind.ENQUEUED, GRANT.pack(execution, node))
+
+    def group(self, key: GroupKey, shard: int) -> ShardGroup:
+        """Return the group for a shard of a collective call."""
+        return self._groups.group(key, shard)
+
+    def enqueue(self, computation: Computation) -> None:
+        """Put a granted computation into the queue of its device."""
+        self._devices[computation.device].enqueue(computation)
+
+    def advance(self, device: int) -> None:
+        """Let a device start what has become ready."""
+        self._devices[device].advance()
+
+    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
+        """Report that all local shards of a node have ended; reports of a millisecond go together."""
+        if not self._completions:
+            self._loop.at(time.perf_counter() + _REPORT_S, self._send_completions)
+        self._completions.append((execution, node, duration_s, end_s))
+
+    def _send_completions(self) -> None:
+        now_s = time.perf_counter()
+        packed = (COMPLETION.pack(*ended, taken_s, now_s - end_s) for *ended, taken_s, end_s in self._completions)
+        self._server.send(Kind.COMPLETIONS, b"".join(packed))
+        self._completions.clear()
+
+    def _end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        if computation.group is not None and done.failure is not None:
+            self._break(computation.group, done.failure.message)
+        self._dataflow.end_computation(computation, done, end_s)
+
+    def _break(self, group: ShardGroup, cause: str) -> None:
+        group.break_(cause)
+        broken = messages.GroupsBroken(group.key.client, group.key.generation)
+        self._server.send(Kind.MESSAGE, messages.encode(broken))
+
+    # Connections
+
+    def _say_hello(self, connection: Connection) -> None:
+        hello = messages.Hello(
+            messages.VERSION, "executor", str(self._settings.host), self._settings.secret, self._settings.address
+        )
+        connection.send(Kind.MESSAGE, messages.encode(hello))
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            sock, _ = self._listener.accept()
+            Connection(self._loop, sock, self._take, lambda _: None)
+
+    def _peer(self, host: int) -> Connection:
+        """Return the connection on which this host sends to another."""
+        peer = self._peers.get(host)
+        if peer is None:
+            try:
+                sock = dialled(self._addresses[host])
+            except OSError:  # it has died; the server knows soon, and ends what waits for it
+                sock, _ = socket.socketpair()
+            peer = Connection(self._loop, sock, lambda *_: None, lambda _: self._forget_peer(host))
+            self._peers[host] = peer
+            self._say_hello(peer)
+        return peer
+
+    def _forget_peer(self, host: int) -> None:
+        self._peers.pop(host, None)
+
+    def _take(self, connection: Connection, frame: Frame) -> None:
+        """Take a frame of another host, which must have said the secret first."""
+        if connection.is_trusted:
+            self._take_trusted(connection, frame)
+            return
+        try:
+            hello = messages.decode(frame.header)
+        except MalformedError:
+            hello = None
+        if (
+            frame.kind != Kind.MESSAGE
+            or not isinstance(hello, messages.Hello)
+            or hello.version != messages.VERSION
+            or not hmac.compare_digest(hello.token.encode(), self._settings.secret.encode())
+        ):
+            connection.close()
+            return
+        connection.is_trusted = True
+        connection.reader.most_bytes = MOST_BYTES
+
+    def _take_trusted(self, _: Connection, frame: Frame) -> None:
+        kind = frame.kind
+        if kind == Kind.PIECE:
+            execution, edge, destination, source = PIECE.unpack(frame.header)
+            self._dataflow.receive(execution, edge, destination, source, frame.payload)
+        elif kind == Kind.GRANTS:
+            for execution, node in GRANT.iter_unpack(frame.header):
+                self.prepare(execution, node)
+        elif kind == Kind.FAILED_PIECE:
+            failure = messages.decode(bytes(frame.payload))
+            assert isinstance(failure, Failure)
+            execution, edge, destination, source = PIECE.unpack(frame.header)
+            self._dataflow.receive(execution, edge, destination, source, failure)
+        else:
+            message = messages.decode(frame.header)
+            if isinstance(message, messages.Run):
+                self._dataflow.run(message, frame.payload)
+            else:
+                self._handlers[type(message)](message)
+
+    # Messages of the server
+
+    def _take_peers(self, message: messages.Peers) -> None:
+        self._addresses = dict(message.addresses)
+
+    def _load_function(self, message: messages.LoadFunction) -> None:
+        self._dataflow.add_function(message.number, LoadedFunction(message.function))
+
+    def _load_subprogram(self, message: messages.LoadSubprogram) -> None:
+        self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)
+
+    def _abort(self, message: messages.Abort) -> None:
+        self._dataflow.abort(message.execution, message.failure)
+        self._drop_dead()
+
+    def _drop_client(self, message: messages.DropClient) -> None:
+        self._dataflow.drop_client(message.client, message.failure)
+        self._dataflow.unload(message.functions, message.subprograms)
+        self._store.drop_client(message.client, message.failure)
+        self._drop_dead()
+        self._groups.forget(message.client)
+
+    def _drop_dead(self) -> None:
+        for device in self._devices:
+            for dropped in device.drop(lambda computation: not self._dataflow.is_running(computation.execution)):
+                self._dataflow.forget(dropped)
+                if dropped.group is not None:
+                    self._break(dropped.group, "the execution was aborted")
+
+    def _fetch(self, message: messages.FetchShard) -> None:
+        give = partial(self._answer_fetch, message)
+        self._store.when_there(message.client, message.handle, message.shard, give)
+
+    def _answer_fetch(self, message: messages.FetchShard, found: Found) -> None:
+        if isinstance(found, Failure):
+            self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFailed(message.request, found)))
+            return
+        data = _bytes_of(np.asarray(found, order="C")) if message.data else b""
+        self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFetched(message.request, message.shard)), data)
+
+    def _report_usage(self, message: messages.AskUsage) -> None:
+        usage = {
+            "pid": os.getpid(),
+            "handles": self._store.handles,
+            "size_bytes": self._store.size_bytes,
+            "device_bytes": [self._store.memory.used_bytes[device.number] for device in self._devices],
+            "spilled_bytes": self._store.memory.used_bytes[HOST],
+            "stalled": self._store.memory.stalled,
+            "executions": self._dataflow.running,
+            "loaded": self._dataflow.loaded,
+            "waiting_pieces": self._dataflow.waiting_pieces,
+            "queued": [device.queued for device in self._devices],
+            "busy_s": [device.busy_s for device in self._devices],
+            "ran": [ran for device in self._devices for ran in device.ran] if message.trace else [],
+        }
+        self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
+
+
+def _bytes_of(array: Array) -> bytes | memoryview:
+    """Return the memory of an array whose elements lie in a row."""
+    return array.data.cast("B") if array.nbytes else b""

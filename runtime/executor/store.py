@@ -1,0 +1,108 @@
+"""The arrays of a host that clients hold by handles."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from runtime.executor.computations import Array
+from runtime.executor.memory import HostMemory
+from runtime.messages import Failure
+from runtime.store.buffers import Handle
+
+Found = Array | Failure
+
+
+@dataclass(slots=True)
+class _Shard:
+    """A shard that is there, has failed, or is still expected."""
+
+    found: Found | None = None
+    waiting: list[Callable[[Found], None]] = field(default_factory=list)
+
+
+class HostStore:
+    """Shards by client, handle and number. They are expected before they are computed, so that others can wait.
+
+    What is released is forgotten at once. Those who wait for it, and computations that take it, keep it until they have
+    done with it.
+    """
+
+    def __init__(self, memory: HostMemory) -> None:
+        self.memory = memory
+        self._shards: dict[tuple[int, int], dict[int, _Shard]] = {}
+        self._kept: set[tuple[int, int]] = set()
+
+    @property
+    def handles(self) -> int:
+        """Handles that have shards here."""
+        return len(self._shards)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all shards that are there."""
+        all_shards = (each.found for shards in self._shards.values() for each in shards.values())
+        return sum(found.nbytes for found in all_shards if found is not None and not isinstance(found, Failure))
+
+    def keep(self, client: int, handle: int) -> None:
+        """Note that the memory of an array is reserved, which the client holds from now on unless it was forgotten."""
+        key = (client, handle)
+        if key in self._shards and key not in self._kept:
+            self.memory.keep(client, handle_of(client, handle))
+            self._kept.add(key)
+
+    def expect(self, client: int, handle: int, shard: int) -> None:
+        """Say that a shard will come."""
+        self._shards.setdefault((client, handle), {})[shard] = _Shard()
+
+    def put(self, client: int, handle: int, shard: int, found: Found) -> None:
+        """Fill a shard that is expected, if nobody has released it meanwhile, and give it to those who wait."""
+        entry = self._shards.get((client, handle), {}).get(shard)
+        if entry is not None and entry.found is None:
+            entry.found = found
+            waiting, entry.waiting = entry.waiting, []
+            for give in waiting:
+                give(found)
+
+    def when_there(self, client: int, handle: int, shard: int, give: Callable[[Found], None]) -> None:
+        """Call ``give`` with a shard, now or once it is there."""
+        entry = self._shards.get((client, handle), {}).get(shard)
+        if entry is None:
+            give(Failure("LostError", f"array {handle}: its shard {shard} is not on this host"))
+        elif entry.found is None:
+            entry.waiting.append(give)
+        else:
+            give(entry.found)
+
+    def release(self, client: int, handles: Iterable[int]) -> None:
+        """Forget arrays. Shards that are still expected, and waited for, come and then go."""
+        for handle in handles:
+            shards = self._shards.get((client, handle), {})
+            waited_for = {number: each for number, each in shards.items() if each.waiting}
+            if waited_for:
+                for number, each in waited_for.items():
+                    each.waiting.append(partial(self._forget, client, handle, number))
+            for number in shards.keys() - waited_for.keys():
+                self._forget(client, handle, number)
+
+    def _forget(self, client: int, handle: int, shard: int, _: Found | None = None) -> None:
+        shards = self._shards.get((client, handle), {})
+        shards.pop(shard, None)
+        if not shards:
+            self._shards.pop((client, handle), None)
+            if (client, handle) in self._kept:
+                self._kept.remove((client, handle))
+                self.memory.release(client, handle_of(client, handle))
+
+    def drop_client(self, client: int, failure: Failure) -> None:
+        """Forget all arrays of a client; those who wait for one get ``failure``."""
+        for key in [each for each in self._shards if each[0] == client]:
+            for entry in self._shards.pop(key).values():
+                for give in entry.waiting:
+                    give(failure)
+        self._kept = {each for each in self._kept if each[0] != client}
+        self.memory.drop(client)
+
+
+def handle_of(client: int, number: int) -> Handle:
+    """Return the name of a client's array in the memory."""
+    return Handle(str(client), number)

@@ -1,0 +1,21 @@
+"""Functions of PyTorch on arrays of the store. Import it only where one runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+# A host has several devices, each with a thread of its own: more threads for one operation would only compete.
+torch.set_num_threads(1)
+
+
+def on_arrays(call: Callable[..., Any]) -> Callable[..., list[np.ndarray[Any, Any]]]:
+    """Return a function on NumPy's arrays; they share their memory with the tensors that ``call`` takes and makes."""
+
+    def called(*inputs: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+        made = call(*(torch.from_numpy(each) for each in inputs))
+        tensors = made if isinstance(made, tuple | list) else (made,)
+        return [each.detach().contiguous().numpy() for each in tensors]
+
+    return called

@@ -1,0 +1,362 @@
+"""The messages of the runtime, by who sends them.
+
+Each is a frozen dataclass. It travels as JSON (``codec``), or as whole numbers where it is sent for every run
+(``words``). A client sends one ``Execute`` for a program, and the server one ``Run`` to each host that takes part.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.codec import MalformedError, decode_plain, plain_fields
+from runtime.errors import CAUSES, LostError, RuntimeFailure
+from runtime.lowering.subprograms import Subprogram
+from runtime.program import Program
+from runtime.scheduling.gangs import MAX_COST_S
+from runtime.words import from_words, to_words
+
+VERSION = 1
+"""Of these messages; processes of different versions do not talk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no result: the name of an error of ``runtime.errors``, and its message."""
+
+    kind: str
+    message: str
+
+    def error(self) -> RuntimeFailure:
+        """Return it as an exception."""
+        return CAUSES.get(self.kind, LostError)(self.message)
+
+
+# Everybody's first message
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number."""
+
+    version: int
+    role: str
+    name: str
+    token: str
+    address: str = ""
+
+
+# Client to server
+
+
+@dataclass(frozen=True, slots=True)
+class AddSlice:
+    """Asks for a virtual slice in a set that the client numbers; the answer is SliceAdded or Refused."""
+
+    request: int
+    device_set: int
+    devices: int | None
+    shape: tuple[int, ...] | None
+    island: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterFunction:
+    """Makes a function known. ``description`` is what ``sources.described`` returns; timers have none."""
+
+    number: int
+    name: str
+    library: str
+    duration_s: float | None
+    description: Mapping[str, Any] | None
+    is_collective: bool = False
+
+    def __post_init__(self) -> None:
+        if self.duration_s is not None and not 0 <= self.duration_s <= MAX_COST_S:
+            raise ValueError(f"{self.name}: duration_s: must be from 0 to {MAX_COST_S:g}, not {self.duration_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterProgram:
+    """Makes a program known; its calls name functions by their place in ``functions``."""
+
+    number: int
+    program: Program
+    functions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Runs a program. There is no answer: results are asked for by their handles.
+
+    ``arguments`` are handles, or -1 for arguments whose data are in the payload, one after another. ``results`` are the
+    handles that the results get, which the client numbers itself. ``need_ns`` is in how many nanoseconds they are
+    needed, or -1 where that is not known.
+    """
+
+    program: int
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+    need_ns: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The client no longer needs these handles."""
+
+    handles: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Asks for an array, or only for its being there; each shard comes as a Fetched, or there is one FetchFailed."""
+
+    request: int
+    handle: int
+    data: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskStatus:
+    """Asks for the state of the runtime, with what devices ran if ``trace`` says so; the answer is Status."""
+
+    request: int
+    trace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manage:
+    """Asks an operator's favour: ``action`` is suspend, resume or migrate. The answer is Managed or Refused.
+
+    ``client`` is a client's label, or the name that all of its connections share; ``island`` is where migrate moves it.
+    """
+
+    request: int
+    action: str
+    client: str
+    island: str | None
+
+
+# Server to client
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The server takes the client in, under this number."""
+
+    client: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceAdded:
+    """A slice is there."""
+
+    request: int
+    number: int
+    island: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request was refused; without a request the whole connection is."""
+
+    request: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """It is done, for so many connections."""
+
+    request: int
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A shard of an array that was asked for; the payload is its data."""
+
+    request: int
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFailed:
+    """There is no such array, and there will not be."""
+
+    request: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of the runtime, for people."""
+
+    request: int
+    status: Mapping[str, Any]
+
+
+# Server to executor
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Where the executors of all hosts listen."""
+
+    addresses: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFunction:
+    """Makes a function of a client known to a host, under a number of the server's."""
+
+    number: int
+    function: RegisterFunction
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSubprogram:
+    """Makes the host's part of a lowered program known; its calls name functions by their place in ``functions``."""
+
+    number: int
+    subprogram: Subprogram
+    functions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Runs a subprogram.
+
+    ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle,
+    ``grants`` the nodes that may be enqueued already, in this order. ``pieces`` say what the payload holds of arguments
+    that came with the request: edge, destination shard and size in bytes. ``groups`` is the generation of the client's
+    groups for collectives.
+    """
+
+    execution: int
+    client: int
+    subprogram: int
+    arguments: Mapping[int, int]
+    results: tuple[tuple[int, int, int], ...]
+    grants: tuple[int, ...]
+    pieces: tuple[tuple[int, int, int], ...]
+    groups: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """An execution will never finish: what it has not computed fails."""
+
+    execution: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOn:
+    """A client no longer needs these handles."""
+
+    client: int
+    handles: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropClient:
+    """A client is gone: what belongs to it goes too, also the functions and subprograms loaded for it."""
+
+    client: int
+    failure: Failure
+    functions: tuple[int, ...]
+    subprograms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchShard:
+    """Asks for a shard, once it is there; the answer is ShardFetched or ShardFailed."""
+
+    request: int
+    client: int
+    handle: int
+    shard: int
+    data: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskUsage:
+    """Asks a host what it holds and runs, and what it ran if ``trace`` says so; the answer is Usage."""
+
+    request: int
+    trace: bool
+
+
+# Executor to server
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFetched:
+    """A shard that was asked for; the payload is its data."""
+
+    request: int
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFailed:
+    """A shard that was asked for is not there, and will not be."""
+
+    request: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsBroken:
+    """Shards of a client failed in a collective call: executions from now on need a new generation of groups."""
+
+    client: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a host holds and runs."""
+
+    request: int
+    usage: Mapping[str, Any]
+
+
+_BY_NAME = {
+    each.__name__: each
+    for each in (
+        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage),
+        *(Welcome, SliceAdded, Refused, Managed, FetchFailed, Status),
+        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
+        *(ShardFailed, GroupsBroken, Usage),
+    )
+}
+
+
+_OF_WORDS = (Execute, Release, Fetch, Fetched, Run, ReleaseOn, FetchShard, ShardFetched)
+"""Messages of every run. Their headers begin with their place in this row, those of others with a bracket."""
+_PLACES = {kind: bytes((place,)) for place, kind in enumerate(_OF_WORDS)}
+
+
+def encode(message: object) -> bytes:
+    """Return a message as the header of a frame."""
+    place = _PLACES.get(type(message))
+    if place is not None:
+        return place + to_words(message)
+    return json.dumps([type(message).__name__, message], default=plain_fields, separators=(",", ":")).encode()
+
+
+def decode(header: bytes) -> object:
+    """Return the message that a header is. Raises MalformedError."""
+    if header and header[0] < len(_OF_WORDS):
+        return from_words(_OF_WORDS[header[0]], header[1:])
+    try:
+        name, plain = json.loads(header)
+    except (ValueError, TypeError, RecursionError):
+        raise MalformedError("expected a message") from None
+    kind = _BY_NAME.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise MalformedError(f"there is no message {name!r:.50}")
+    return decode_plain(kind, plain)

@@ -1,0 +1,124 @@
+"""The mapping of virtual slices to physical devices."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from runtime.resources.errors import DoesNotFitError
+from runtime.resources.islands import Inventory
+from runtime.resources.placement import place
+from runtime.resources.slices import Change, VirtualSlice
+
+
+class Mapping:
+    """All slices, and what they use of the physical devices. Whatever moves a slice begins a new epoch.
+
+    Attributes:
+        inventory: The physical devices.
+        slices: By number, as mapped now.
+        epoch: The current epoch.
+    """
+
+    def __init__(self) -> None:
+        self.inventory = Inventory()
+        self.slices: dict[int, VirtualSlice] = {}
+        self.epoch = 0
+
+    def add(self, empty: VirtualSlice) -> VirtualSlice:
+        """Map a new slice.
+
+        Raises:
+            DoesNotFitError: No island can hold it.
+        """
+        island, devices = place(empty.request, self.inventory, self._taken(empty))
+        return self._set(replace(empty, island=island, devices=devices, epoch=self.epoch))
+
+    def remove(self, number: int) -> None:
+        """Forget a slice."""
+        self._unuse(self.slices.pop(number))
+
+    def unmap(self, slices: Iterable[VirtualSlice]) -> Change:
+        """Take the devices of slices away."""
+        mapped = [found for found in slices if found.is_mapped]
+        self.epoch += bool(mapped)
+        return Change(self.epoch, unmapped=tuple(map(self._unset, mapped)))
+
+    def remap(self, slices: Sequence[VirtualSlice]) -> Change:
+        """Map slices that lack devices anew as far as they fit; without a shape they keep the devices they have."""
+        epoch = self.epoch + 1
+        remapped: list[VirtualSlice] = []
+        unmapped: list[VirtualSlice] = []
+        for found in slices:
+            island, devices = self._repaired(found)
+            self._unuse(self.slices[found.number])
+            if devices == found.devices:
+                self._set(found)
+            else:
+                changed = self._set(replace(found, island=island, devices=devices, epoch=epoch))
+                (remapped if devices else unmapped).append(changed)
+        self.epoch += bool(remapped or unmapped)
+        return Change(self.epoch, tuple(remapped), tuple(unmapped))
+
+    def replace_all(self, slices: Sequence[VirtualSlice], island: str | None) -> Change:
+        """Map slices anew from the beginning, all of them or none, on one island if it is given.
+
+        Raises:
+            DoesNotFitError: One fits nowhere; all are as they were.
+        """
+        for found in slices:
+            self._unset(found)
+        epoch = self.epoch + 1
+        try:
+            for found in slices:
+                request = found.request if island is None else replace(found.request, island=island)
+                at, devices = place(request, self.inventory, self._taken(found))
+                is_same = devices == found.devices
+                self._set(found if is_same else replace(found, island=at, devices=devices, epoch=epoch))
+        except DoesNotFitError:
+            for found in slices:
+                self._unuse(self.slices[found.number])
+                self._set(found)
+            raise
+        remapped = tuple(self.slices[found.number] for found in slices if self.slices[found.number] != found)
+        self.epoch += bool(remapped)
+        return Change(self.epoch, remapped)
+
+    def _repaired(self, found: VirtualSlice) -> tuple[str | None, tuple[int, ...]]:
+        """Return where a slice goes that lacks some of its devices or all; nowhere where it does not fit."""
+        taken = self._taken(found)
+        kept = [number for number in found.devices if number in self.inventory.devices]
+        if kept and not found.request.is_mesh:
+            try:
+                island, devices = place(found.request, self.inventory, taken, kept)
+            except DoesNotFitError:
+                pass
+            else:
+                spares = iter(devices)
+                return island, tuple(
+                    number if number in self.inventory.devices else next(spares) for number in found.devices
+                )
+        self._unset(found)
+        try:
+            return place(found.request, self.inventory, taken)
+        except DoesNotFitError:
+            return None, ()
+
+    def _taken(self, wanted: VirtualSlice) -> set[int]:
+        """Return the devices of the other slices of a set."""
+        return {
+            device
+            for found in self.slices.values()
+            if found.device_set == wanted.device_set and found.number != wanted.number
+            for device in found.devices
+        }
+
+    def _set(self, mapped: VirtualSlice) -> VirtualSlice:
+        self.slices[mapped.number] = mapped
+        self.inventory.use(mapped.devices, 1, mapped.request.constraints.memory_bytes)
+        return mapped
+
+    def _unset(self, mapped: VirtualSlice) -> VirtualSlice:
+        self._unuse(mapped)
+        return self._set(replace(mapped, island=None, devices=(), epoch=self.epoch))
+
+    def _unuse(self, mapped: VirtualSlice) -> None:
+        self.inventory.use(mapped.devices, -1, -mapped.request.constraints.memory_bytes)

@@ -1,0 +1,133 @@
+"""Static balance: slices go to the devices that stand for the fewest virtual ones (Pathways, section 4.1)."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from itertools import permutations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from runtime.resources.errors import DoesNotFitError
+from runtime.resources.islands import Device, Inventory, Island
+from runtime.resources.slices import SliceRequest
+
+
+def place(
+    request: SliceRequest, inventory: Inventory, taken: Collection[int], kept: Sequence[int] = ()
+) -> tuple[str, tuple[int, ...]]:
+    """Return the island and the devices for a slice.
+
+    The slice goes to the island where its most loaded device is loaded least; among equals where its devices have the
+    least load together, then where the island has the least per device. Without a shape it gets the least loaded
+    devices, on few hosts. With a shape it gets the place in the mesh that is loaded least, turned if that helps.
+
+    Args:
+        request: What is asked for.
+        inventory: What is there.
+        taken: Devices that other slices of the same set have.
+        kept: Devices that a slice without a shape keeps; they decide the island.
+
+    Raises:
+        DoesNotFitError: No island can hold it; the message says what each one has.
+    """
+    islands: Iterable[Island] = inventory.islands.values()
+    if kept:
+        islands = [inventory.islands[inventory.devices[kept[0]].island]]
+    elif request.island is not None:
+        islands = [island for island in islands if island.name == request.island]
+    best: tuple[tuple[int, int, float], str, tuple[int, ...]] | None = None
+    refusals: list[str] = []
+    for island in islands:
+        usable = [
+            device
+            for device in island.devices.values()
+            if device.number not in taken
+            and device.number not in kept
+            and request.constraints.admits(device, inventory.reserved_bytes[device.number])
+        ]
+        chosen = (
+            _mesh(request, island, usable, inventory)
+            if request.is_mesh
+            else _least_loaded(request.num_devices - len(kept), usable, inventory)
+        )
+        if chosen is None:
+            refusals.append(_refusal(request, island, len(usable) + len(kept)))
+            continue
+        loads = [inventory.loads[number] for number in chosen]
+        per_device = sum(inventory.loads[number] for number in island.devices) / len(island.devices)
+        score = (max(loads, default=0), sum(loads), per_device)
+        if best is None or score < best[0]:
+            best = score, island.name, chosen
+    if best is None:
+        raise DoesNotFitError(f"{request}: fits nowhere: {'; '.join(refusals) or 'its island is not there'}")
+    return best[1], best[2]
+
+
+def _refusal(request: SliceRequest, island: Island, num_usable: int) -> str:
+    if request.is_mesh and island.mesh is None:
+        return f"island {island.name!r} has no mesh"
+    mesh = f" of its mesh {'x'.join(map(str, island.mesh))}" if request.is_mesh and island.mesh else ""
+    return f"in island {island.name!r}{mesh} {num_usable} of {len(island.devices)} devices are usable"
+
+
+def _least_loaded(num_devices: int, usable: Sequence[Device], inventory: Inventory) -> tuple[int, ...] | None:
+    """Return the least loaded devices, by number; among equally loaded ones those of few hosts."""
+    if len(usable) < num_devices:
+        return None
+    by_load: defaultdict[int, list[Device]] = defaultdict(list)
+    for device in usable:
+        by_load[inventory.loads[device.number]].append(device)
+    chosen: list[int] = []
+    for load in sorted(by_load):
+        chosen += _on_few_hosts(num_devices - len(chosen), by_load[load])
+        if len(chosen) == num_devices:
+            break
+    return tuple(sorted(chosen))
+
+
+def _on_few_hosts(num_devices: int, devices: Sequence[Device]) -> list[int]:
+    """Return so many devices, or all: from the smallest host that has enough, else from the largest, then on."""
+    by_host: defaultdict[str, list[int]] = defaultdict(list)
+    for device in devices:
+        by_host[device.host].append(device.number)
+    hosts = sorted(by_host.values(), key=lambda numbers: (len(numbers), -numbers[0]))
+    chosen: list[int] = []
+    while hosts and len(chosen) < num_devices:
+        missing = num_devices - len(chosen)
+        sufficient = [numbers for numbers in hosts if len(numbers) >= missing]
+        if sufficient:
+            smallest = min(sufficient, key=lambda numbers: (len(numbers), numbers[0]))
+            return chosen + smallest[:missing]
+        chosen += hosts.pop()
+    return chosen
+
+
+def _mesh(
+    request: SliceRequest, island: Island, usable: Sequence[Device], inventory: Inventory
+) -> tuple[int, ...] | None:
+    """Return the devices of the least loaded place for a shape, row by row over the shape."""
+    if island.mesh is None or len(request.shape) > len(island.mesh):
+        return None
+    unusable = 1 + max(inventory.loads.values(), default=0)
+    numbers = np.full(island.mesh, -1, dtype=np.int64)
+    loads = np.full(island.mesh, unusable, dtype=np.int64)
+    for device in usable:
+        numbers[device.position] = device.number
+        loads[device.position] = inventory.loads[device.number]
+    sides = request.shape + (1,) * (len(island.mesh) - len(request.shape))
+    best: tuple[tuple[int, int], tuple[int, ...]] | None = None
+    turned: set[tuple[int, ...]] = set()
+    for axes in permutations(range(len(sides))):
+        window = tuple(sides[axis] for axis in axes)
+        if window in turned or any(side > length for side, length in zip(window, island.mesh, strict=True)):
+            continue
+        turned.add(window)
+        inside = tuple(range(-len(sides), 0))
+        windows = sliding_window_view(loads, window)
+        most, total = windows.max(axis=inside), windows.sum(axis=inside)
+        at = np.unravel_index(np.lexsort((total.ravel(), most.ravel()))[0], most.shape)
+        score = int(most[at]), int(total[at])
+        if score[0] < unusable and (best is None or score < best[0]):
+            found = sliding_window_view(numbers, window)[at].transpose(np.argsort(axes))
+            best = score, tuple(found.ravel().tolist())
+    return None if best is None else best[1]

@@ -1,0 +1,1 @@
+"""The server: one process that knows all islands, lowers programs, orders computations and keeps clients' accounts."""

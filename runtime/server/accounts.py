@@ -1,0 +1,126 @@
+"""What the server keeps of a client: its functions, programs, slices and arrays."""
+
+from dataclasses import dataclass, field
+from itertools import count
+from weakref import WeakKeyDictionary
+
+from runtime import messages
+from runtime.arrays import ArraySpec
+from runtime.lowering.assign import Layout, Placement
+from runtime.lowering.cache import LoweringCache
+from runtime.lowering.subprograms import LoweredProgram
+from runtime.messages import Failure
+from runtime.program import Program
+from runtime.server.channel import Channel
+from runtime.server.settings import ClientSettings
+
+_numbers = count()
+
+
+@dataclass(eq=False)
+class HeldArray:
+    """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there."""
+
+    spec: ArraySpec
+    layout: Layout
+    gang: int | None
+    failure: Failure | None = None
+    size_bytes: int = 0
+
+
+@dataclass(eq=False)
+class NumberedFunction:
+    """A function of a client, with the number under which hosts know it, and how long a shard takes."""
+
+    registered: messages.RegisterFunction
+    seconds: float
+    number: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(eq=False)
+class RegisteredProgram:
+    """A program of a client with its functions."""
+
+    program: Program
+    functions: tuple[NumberedFunction, ...]
+
+
+@dataclass(eq=False)
+class Ledger:
+    """What all connections of a client hold, and what they have used since the server began."""
+
+    settings: ClientSettings
+    arrays: int = 0
+    held_bytes: int = 0
+    executions: int = 0
+    device_s: float = 0.0
+
+    def excess(self, arrays: int, size_bytes: int) -> str | None:
+        """Say which quota so much more would exceed; None where there is room."""
+        quota, name = self.settings.quota, self.settings.name
+        if quota.most_arrays is not None and self.arrays + arrays > quota.most_arrays:
+            return f"client {name}: quota: it holds {self.arrays} of at most {quota.most_arrays} arrays"
+        if quota.most_bytes is not None and self.held_bytes + size_bytes > quota.most_bytes:
+            return (
+                f"client {name}: quota: it holds {self.held_bytes:,} of at most {quota.most_bytes:,} bytes, "
+                f"and asks for {size_bytes:,} more"
+            )
+        return None
+
+
+@dataclass(eq=False)
+class Account:
+    """A client that is connected."""
+
+    number: int
+    ledger: Ledger
+    channel: Channel
+    functions: dict[int, NumberedFunction] = field(default_factory=dict)
+    programs: dict[int, RegisteredProgram] = field(default_factory=dict)
+    slices: dict[int, Placement] = field(default_factory=dict)
+    gangs: dict[int, frozenset[int]] = field(default_factory=dict)
+    arrays: dict[int, HeldArray] = field(default_factory=dict)
+    lowering: LoweringCache = field(default_factory=LoweringCache)
+    executions: set[int] = field(default_factory=set)
+    subprograms: set[int] = field(default_factory=set)
+    is_suspended: bool = False
+    groups: int = 0
+    _first_numbers: WeakKeyDictionary[LoweredProgram, int] = field(default_factory=WeakKeyDictionary)
+
+    def first_number(self, lowered: LoweredProgram) -> int:
+        """Return the number under which hosts know the first subprogram of a lowered program; the others follow."""
+        first = self._first_numbers.get(lowered)
+        if first is None:
+            numbers = [next(_numbers) for _ in lowered.subprograms]
+            first = self._first_numbers[lowered] = numbers[0]
+            self.subprograms.update(numbers)
+        return first
+
+    @property
+    def label(self) -> str:
+        """Return what the schedulers call it."""
+        return f"{self.name}#{self.number}"
+
+    @property
+    def name(self) -> str:
+        """Return what the client calls itself, the same for all of its connections."""
+        return self.ledger.settings.name
+
+    def place(self, number: int, placement: Placement, gang: frozenset[int]) -> None:
+        """Note where a slice lies from now on."""
+        self.slices[number] = placement
+        self.gangs[number] = gang
+
+    def hold(self, handle: int, array: HeldArray) -> None:
+        """Keep an array by a new handle."""
+        self.arrays[handle] = array
+        self.ledger.arrays += 1
+        self.ledger.held_bytes += array.size_bytes
+
+    def let_go(self, handle: int) -> HeldArray | None:
+        """Forget an array, and return it if there is one."""
+        array = self.arrays.pop(handle, None)
+        if array is not None:
+            self.ledger.arrays -= 1
+            self.ledger.held_bytes -= array.size_bytes
+        return array

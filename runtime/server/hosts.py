@@ -1,0 +1,51 @@
+"""The hosts as the server sees them: connections to their executors, and what each has been told already."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from runtime import messages
+from runtime.frames import GRANT, Kind
+from runtime.lowering.subprograms import Subprogram
+from runtime.messages import Failure
+from runtime.server.channel import Channel
+
+
+@dataclass(eq=False)
+class Host:
+    """An executor that is connected."""
+
+    number: int
+    island: str
+    channel: Channel
+    address: str
+    functions: set[int] = field(default_factory=set)
+    subprograms: set[int] = field(default_factory=set)
+
+    def load(
+        self, number: int, subprogram: Subprogram, functions: Iterable[tuple[int, messages.RegisterFunction]]
+    ) -> None:
+        """Make a subprogram and its functions known, unless they are."""
+        if number in self.subprograms:
+            return
+        named = tuple(functions)
+        for each, function in named:
+            self.load_function(each, function)
+        self.channel.send(messages.LoadSubprogram(number, subprogram, tuple(each for each, _ in named)))
+        self.subprograms.add(number)
+
+    def load_function(self, number: int, function: messages.RegisterFunction) -> None:
+        """Make a function known, unless it is."""
+        if number not in self.functions:
+            self.channel.send(messages.LoadFunction(number, function))
+            self.functions.add(number)
+
+    def drop_client(self, client: int, failure: Failure, functions: set[int], subprograms: set[int]) -> None:
+        """Make the host forget a client that is gone, with what of these was loaded for it."""
+        known = (functions & self.functions, subprograms & self.subprograms)
+        self.functions -= functions
+        self.subprograms -= subprograms
+        self.channel.send(messages.DropClient(client, failure, *(tuple(sorted(each)) for each in known)))
+
+    def grant(self, grants: Iterable[tuple[int, int]]) -> None:
+        """Let the host enqueue nodes of executions, in this order."""
+        self.channel.send_frame(Kind.GRANTS, b"".join(GRANT.pack(execution, node) for execution, node in grants))

@@ -1,0 +1,284 @@
+"""The server's process: it takes clients and executors in, and answers their messages."""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from itertools import count
+
+from runtime import messages
+from runtime.addresses import listening
+from runtime.frames import COMPLETION, GRANT, MOST_BYTES, Frame, Kind
+from runtime.messages import Failure
+from runtime.scheduling.cluster import ClusterScheduler
+from runtime.scheduling.earliest_need import EarliestNeed
+from runtime.scheduling.fifo import Fifo
+from runtime.scheduling.policy import Policy
+from runtime.scheduling.shares import ProportionalShare
+from runtime.server.accounts import Account, Ledger, NumberedFunction, RegisteredProgram
+from runtime.server.channel import Channel
+from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
+from runtime.server.executions import Executions
+from runtime.server.fetches import Fetches
+from runtime.server.hosts import Host
+from runtime.server.islands import Islands
+from runtime.server.operations import Operations
+from runtime.server.settings import ClientSettings, ServerSettings
+from runtime.server.status import StatusReports
+from runtime.substrates.interface import HostSettings, Substrate
+
+_FIRST_GUESS_S = 1e-4
+
+
+class Server:
+    """The controller of all islands. Run ``serve`` once."""
+
+    def __init__(self, settings: ServerSettings, substrate: Substrate) -> None:
+        self._settings = settings
+        self._substrate = substrate
+        self._islands = Islands(settings.islands)
+        self._shares: list[ProportionalShare] = []
+        self._schedulers = ClusterScheduler(self._new_policy, settings.look_ahead_s)
+        for island in settings.islands:
+            self._schedulers.add_island(island.name)
+        self._hosts: dict[int, Host] = {}
+        self._accounts: dict[int, Account] = {}
+        self._account_numbers = count()
+        self._ledgers = {each.name: Ledger(each) for each in settings.clients}
+        dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
+        self._dispatch = dispatch(self._hosts)
+        self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
+        self._fetches = Fetches(self._hosts)
+        self._status = StatusReports(self._islands, self._hosts, self._accounts)
+        self._all_hosts_are_there = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._of_clients: dict[type, Callable[..., None]] = {
+            messages.AddSlice: self._add_slice,
+            messages.RegisterFunction: self._register_function,
+            messages.RegisterProgram: self._register_program,
+            messages.Release: self._release,
+            messages.Fetch: self._fetches.start,
+            messages.AskStatus: self._status.answer,
+            messages.Manage: Operations(self._islands, self._accounts).manage,
+        }
+
+    async def serve(self, on_ready: Callable[[], None]) -> None:
+        """Start the hosts, and serve until ``stop``; calls ``on_ready`` once all hosts are there."""
+        loop = asyncio.get_running_loop()
+        listener = listening(self._settings.address)
+        server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
+        try:
+            for number, island in self._islands.hosts.items():
+                address = f"unix:{self._settings.folder}/host-{number}"
+                self._substrate.spawn(
+                    HostSettings(
+                        number,
+                        island.devices_per_host,
+                        address,
+                        self._settings.address,
+                        self._settings.secret,
+                        self._settings.preparation_s,
+                        not self._dispatch.is_parallel,
+                        self._settings.folder,
+                        island.device_memory_bytes,
+                        island.host_memory_bytes,
+                    )
+                )
+            await self._all_hosts_are_there.wait()
+            on_ready()
+            await self._ended.wait()
+        finally:
+            server.close()
+            self._substrate.close()
+
+    def stop(self) -> None:
+        """End the server, and with it the executors."""
+        self._ended.set()
+
+    def _new_policy(self) -> Policy:
+        """Return the policy of one more island."""
+        if self._settings.policy == "fifo":
+            return Fifo()
+        if self._settings.policy == "earliest-need":
+            return EarliestNeed()
+        self._shares.append(ProportionalShare())
+        return self._shares[-1]
+
+    # Greetings
+
+    def _greet(self, channel: Channel, frame: Frame) -> None:
+        """Take the first frame of a connection, which must be a Hello that shows a token."""
+        hello = messages.decode(frame.header) if frame.kind == Kind.MESSAGE else None
+        if not isinstance(hello, messages.Hello):
+            channel.refuse("expected a greeting")
+        elif hello.version != messages.VERSION:
+            channel.refuse(f"version: expected {messages.VERSION}, got {hello.version}")
+        elif hello.role == "executor" and _is_same(hello.token, self._settings.secret):
+            self._take_host(channel, hello)
+        elif hello.role == "client" and (client := self._client_of(hello.token)) is not None:
+            self._take_client(channel, client)
+        else:
+            channel.refuse("token: unknown")
+
+    def _client_of(self, token: str) -> ClientSettings | None:
+        return next((each for each in self._settings.clients if _is_same(token, each.token)), None)
+
+    def _take_host(self, channel: Channel, hello: messages.Hello) -> None:
+        number = int(hello.name)
+        island = self._islands.hosts[number].name
+        host = Host(number, island, channel, hello.address)
+        channel.reader.most_bytes = MOST_BYTES
+        channel.on_frame = self._take_from_host
+        channel.on_close = lambda _: self._lose_host(host)
+        self._hosts[number] = host
+        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
+        for each in self._hosts.values():
+            each.channel.send(peers)
+        if len(self._hosts) == len(self._islands.hosts):
+            self._all_hosts_are_there.set()
+
+    def _take_client(self, channel: Channel, client: ClientSettings) -> None:
+        account = Account(next(self._account_numbers), self._ledgers[client.name], channel)
+        for shares in self._shares:
+            shares.set_weight(account.label, client.weight)
+        self._accounts[account.number] = account
+        channel.reader.most_bytes = MOST_BYTES
+        channel.on_frame = lambda _, frame: self._take_from_client(account, frame)
+        channel.on_close = lambda _: self._lose_client(account)
+        channel.send(messages.Welcome(account.number))
+
+    # Frames
+
+    def _take_from_client(self, account: Account, frame: Frame) -> None:
+        if frame.kind != Kind.MESSAGE:
+            account.channel.refuse(f"clients send no frames of kind {frame.kind}")
+            return
+        message = messages.decode(frame.header)
+        if isinstance(message, messages.Execute):
+            self._execute(account, message, memoryview(frame.payload))
+            return
+        handler = self._of_clients.get(type(message))
+        if handler is None:
+            account.channel.refuse(f"clients send no {type(message).__name__}")
+        else:
+            handler(account, message)
+
+    def _take_from_host(self, _: Channel, frame: Frame) -> None:
+        if frame.kind == Kind.COMPLETIONS:
+            self._executions.completed(COMPLETION.iter_unpack(frame.header))
+            return
+        if frame.kind == Kind.ENQUEUED:
+            for execution, node in GRANT.iter_unpack(frame.header):
+                self._dispatch.enqueued(execution, node)
+            return
+        match messages.decode(frame.header):
+            case messages.ShardFetched() as message:
+                self._fetches.arrived(message, frame.payload)
+            case messages.ShardFailed() as message:
+                self._fetches.failed(message.request, message.failure)
+            case messages.GroupsBroken(client, generation) if client in self._accounts:
+                account = self._accounts[client]
+                account.groups = max(account.groups, generation + 1)
+            case messages.Usage() as message:
+                self._status.take(message)
+
+    # Messages of clients
+
+    def _add_slice(self, account: Account, message: messages.AddSlice) -> None:
+        try:
+            asked = (message.device_set, message.devices, message.shape, message.island)
+            added = self._islands.add_slice(account.label, *asked)
+        except ValueError as error:
+            account.channel.send(messages.Refused(message.request, str(error)))
+            return
+        account.place(added.number, added.placement, added.gang)
+        size = len(added.placement.hosts)
+        account.channel.send(messages.SliceAdded(message.request, added.number, added.placement.island, size))
+
+    def _register_function(self, account: Account, message: messages.RegisterFunction) -> None:
+        seconds = _FIRST_GUESS_S if message.duration_s is None else message.duration_s
+        account.functions[message.number] = NumberedFunction(message, seconds)
+
+    def _register_program(self, account: Account, message: messages.RegisterProgram) -> None:
+        """Keep a program, and let the hosts of its slices load its functions in the background."""
+        missing = set(message.functions) - account.functions.keys()
+        if missing:
+            account.channel.refuse(f"{message.program.name}: there is no function {min(missing)}")
+            return
+        program = message.program
+        first = len(program.arguments)
+        if any(not 0 <= call.function < len(message.functions) for call in program.calls):
+            account.channel.refuse(f"{program.name}: a call names a function that is not in its table")
+            return
+        if any(result.node < first for result in program.results) or len(set(program.results)) < len(program.results):
+            account.channel.refuse(f"{program.name}: expected as results outputs of calls, each once")
+            return
+        functions = tuple(account.functions[each] for each in message.functions)
+        account.programs[message.number] = RegisteredProgram(message.program, functions)
+        for _, call in message.program.nodes():
+            placement = account.slices.get(call.slice)
+            for host in placement.shards_by_host if placement is not None else ():
+                if host in self._hosts:
+                    function = functions[call.function]
+                    self._hosts[host].load_function(function.number, function.registered)
+
+    def _execute(self, account: Account, message: messages.Execute, payload: memoryview) -> None:
+        registered = account.programs.get(message.program)
+        unknown = {each for each in message.arguments if each >= 0} - account.arrays.keys()
+        if registered is None or unknown:
+            what = f"array {min(unknown)}" if unknown else f"program {message.program}"
+            account.channel.refuse(f"there is no {what}")
+            return
+        program = registered.program
+        if len(message.arguments) != len(program.arguments) or len(message.results) != len(program.results):
+            account.channel.refuse(f"{program.name}: expected a handle for each argument and result")
+            return
+        if any(each < 0 or each in account.arrays for each in message.results):
+            account.channel.refuse(f"{program.name}: expected new handles for its results")
+            return
+        self._executions.start(account, registered, self._islands.epoch, message, payload)
+
+    def _release(self, account: Account, message: messages.Release) -> None:
+        by_host: dict[int, list[int]] = {}
+        for handle in message.handles:
+            held = account.let_go(handle)
+            if held is not None:
+                for host in held.layout.placement.shards_by_host:
+                    by_host.setdefault(host, []).append(handle)
+        for host, handles in by_host.items():
+            if host in self._hosts:
+                self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
+
+    # Losses
+
+    def _lose_host(self, host: Host) -> None:
+        del self._hosts[host.number]
+        failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
+        self._executions.abort_on(host.number, failure)
+        for account in self._accounts.values():
+            account.groups += 1
+            for held in account.arrays.values():
+                if held.failure is None and host.number in held.layout.placement.shards_by_host:
+                    held.failure = failure
+        self._fetches.fail_on(host.number, failure)
+        remapped, unmapped = self._islands.remove_host(host.number)
+        by_label = {account.label: account for account in self._accounts.values()}
+        for moved in remapped:
+            by_label[moved.client].place(moved.number, moved.placement, moved.gang)
+        for lost in unmapped:
+            by_label[lost.client].slices.pop(lost.number, None)
+
+    def _lose_client(self, account: Account) -> None:
+        del self._accounts[account.number]
+        for handle in tuple(account.arrays):
+            account.let_go(handle)
+        failure = Failure("LostError", f"client {account.label} ended")
+        self._executions.abort_of(account, failure)
+        self._fetches.forget(account)
+        self._islands.drop_client(account.label)
+        for host in self._hosts.values():
+            functions = {function.number for function in account.functions.values()}
+            host.drop_client(account.number, failure, functions, account.subprograms)
+
+
+def _is_same(token: str, known: str) -> bool:
+    return hmac.compare_digest(token.encode(), known.encode())

@@ -1,0 +1,1 @@
+"""Where executors come from: processes on this machine, or whatever else starts them."""

@@ -1,0 +1,38 @@
+"""What the server asks of a substrate."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """What an executor is told: its number, its devices, where to listen, and where the server is.
+
+    ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
+    one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
+    other for collectives. The memories are budgets in bytes: of each device, and of the host.
+    """
+
+    host: int
+    devices: int
+    address: str
+    server: str
+    secret: str
+    preparation_s: float = 0.0
+    reports_enqueued: bool = False
+    folder: str = ""
+    device_memory_bytes: int = 1 << 30
+    host_memory_bytes: int = 4 << 30
+
+
+class Substrate(Protocol):
+    """Starts and ends executors. An executor also ends when its server does."""
+
+    def spawn(self, settings: HostSettings) -> None:
+        """Start the executor of a host; it connects to the server by itself."""
+
+    def kill(self, host: int) -> None:
+        """End the executor of a host at once."""
+
+    def close(self) -> None:
+        """End all executors."""

@@ -1,0 +1,54 @@
+"""Executors as processes on this machine."""
+
+import os
+import subprocess  # nosec B404 - starts our own module
+import sys
+from pathlib import Path
+
+from runtime.settings import write_settings
+from runtime.substrates.interface import HostSettings
+
+_PATIENCE_S = 5.0
+
+
+class LocalSubstrate:
+    """Starts an executor as a child process."""
+
+    def __init__(self) -> None:
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+
+    def spawn(self, settings: HostSettings) -> None:
+        """Start the executor of a host."""
+        process = subprocess.Popen(  # nosec B603 - our own interpreter and module
+            [sys.executable, "-m", "runtime.executor"],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr,  # the server's own stdout is for who started it
+            text=True,
+            env=module_environment(),
+        )
+        assert process.stdin is not None
+        write_settings(settings, process.stdin)
+        process.stdin.close()
+        self._processes[settings.host] = process
+
+    def kill(self, host: int) -> None:
+        """End the executor of a host at once."""
+        self._processes[host].kill()
+        self._processes[host].wait()
+
+    def close(self) -> None:
+        """End all executors; those that do not end by themselves are killed."""
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def module_environment() -> dict[str, str]:
+    """Return an environment in which a new interpreter finds the modules that this one finds."""
+    path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
+    return {**os.environ, "PYTHONPATH": path}

@@ -1,0 +1,300 @@
+"""From Python to programs: ``pmap`` places functions on slices, ``program`` traces calls of them into one program.
+
+Inside a traced function arrays are symbols: they have a shape and no data. Each call of a mapped function adds one
+node. The function is traced once for each combination of argument shapes; what it returns then is the program. Outside
+of traced functions, each call is a program of its own.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from runtime.arrays import ArraySpec, Sharding
+from runtime.functions import Function, function
+from runtime.program import Call, Input, Output, Program, Value
+from runtime.structures import Structure, flatten, unflatten
+
+Axes = int | None | Sequence[int | None]
+"""One axis for all arrays, or one for each; None where every device has the whole array."""
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+class Devices(Protocol):
+    """A virtual slice, as tracing sees it: ``number`` is the runtime's, ``size`` counts its devices."""
+
+    @property
+    def number(self) -> int: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def runtime(self) -> "Runner": ...  # noqa: D102
+
+
+class Runner(Protocol):
+    """What runs programs, as tracing sees it."""
+
+    def run(self, traced: "TracedProgram", arguments: Sequence[Any]) -> list[Any]:
+        """Start a program, and return its results as futures."""
+
+
+@dataclass(frozen=True, eq=False)
+class TracedArray:
+    """An array inside a traced function: a symbol without data."""
+
+    spec: ArraySpec
+    value: Value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of its axes."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> str:
+        """Name of its dtype."""
+        return self.spec.dtype
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise TypeError(f"{self.value} is traced and has no data; compute on it with mapped functions")
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self.value} is traced and has no data, so no branch can depend on it")
+
+
+@dataclass(frozen=True, eq=False)
+class TracedProgram:
+    """A program with what only the client has of it.
+
+    Calls name ``functions`` by their place. ``captured`` are the arrays that the traced code used without taking them
+    as arguments; in the program they follow the arguments.
+    """
+
+    program: Program
+    functions: tuple[Function, ...]
+    captured: tuple[Any, ...]
+    runtime: Runner
+
+
+def spec_of(array: Any) -> ArraySpec:
+    """Return the spec of an array: of this runtime, of NumPy, or of what NumPy makes one of."""
+    spec = getattr(array, "spec", None)
+    if isinstance(spec, ArraySpec):
+        return spec
+    made = np.asarray(array)
+    return ArraySpec(made.shape, made.dtype.name)
+
+
+class Trace:
+    """A program in the making. Values of captured arrays have negative nodes, as arguments may still follow."""
+
+    def __init__(self, name: str, arguments: Sequence[ArraySpec]) -> None:
+        self._name = name
+        self._arguments = tuple(arguments)
+        self._captured: list[Any] = []
+        self._functions: list[Function] = []
+        self._calls: list[Call] = []
+        self._devices: list[Devices] = []
+        self._guards: list[tuple[Value, bool]] = []
+        self._runtime: Runner | None = None
+
+    def value(self, array: Any) -> Value:
+        """Return the value of an array, which may be traced or not."""
+        if isinstance(array, TracedArray):
+            return array.value
+        for number, known in enumerate(self._captured):
+            if known is array:
+                return Value(-1 - number)
+        self._captured.append(array)
+        return Value(-len(self._captured))
+
+    @contextmanager
+    def guarded(self, predicate: TracedArray, *, when: bool) -> Iterator[None]:
+        """Let calls that are added meanwhile be computed only where a predicate is so."""
+        self._guards.append((predicate.value, when))
+        try:
+            yield
+        finally:
+            self._guards.pop()
+
+    def place(self, array: Any) -> tuple[Devices, int | None] | None:
+        """Return the devices on which an array is computed, and the axis along which it is cut; None if on none."""
+        if not isinstance(array, TracedArray) or array.value.node < len(self._arguments):
+            return None
+        number = array.value.node - len(self._arguments)
+        return self._devices[number], self._calls[number].outputs[array.value.output].sharding.axis
+
+    def add(self, call: Call, devices: Devices) -> list[TracedArray]:
+        """Add a call and return its outputs. Raises ValueError if its slice belongs to another runtime."""
+        runtime = devices.runtime
+        if self._runtime is not None and self._runtime is not runtime:
+            raise ValueError(f"{call.name}: its slice belongs to another runtime than the rest of {self._name}")
+        self._runtime = runtime
+        guards = tuple(Input(value, Sharding(None, devices.size)) for value, _ in self._guards)
+        call = replace(call, inputs=(*guards, *call.inputs), guards=tuple(when for _, when in self._guards))
+        self._calls.append(call)
+        self._devices.append(devices)
+        node = len(self._arguments) + len(self._calls) - 1
+        return [TracedArray(output.spec, Value(node, index)) for index, output in enumerate(call.outputs)]
+
+    def function(self, called: Function) -> int:
+        """Return the number of a function in this program."""
+        if called not in self._functions:
+            self._functions.append(called)
+        return self._functions.index(called)
+
+    def finished(self, results: Sequence[Value]) -> TracedProgram:
+        """Return the program, with captured arrays between the arguments and the calls."""
+        if self._runtime is None:
+            raise ValueError(f"{self._name}: it calls no mapped function, so there is nothing to run")
+        first, captured = len(self._arguments), len(self._captured)
+
+        def placed(value: Value) -> Value:
+            if value.node < 0:
+                return Value(first - 1 - value.node)
+            return value if value.node < first else Value(value.node + captured, value.output)
+
+        calls = tuple(
+            replace(call, inputs=tuple(Input(placed(given.value), given.sharding) for given in call.inputs))
+            for call in self._calls
+        )
+        specs = (*self._arguments, *map(spec_of, self._captured))
+        made = Program(self._name, specs, calls, tuple(map(placed, results)))
+        return TracedProgram(made, tuple(self._functions), tuple(self._captured), self._runtime)
+
+
+_tracing: ContextVar[Trace | None] = ContextVar("runtime_trace", default=None)
+
+
+def current_trace() -> Trace | None:
+    """Return the program that is being traced, if one is."""
+    return _tracing.get()
+
+
+class Mapped:
+    """A function on a slice: a call runs one shard on each of its devices."""
+
+    def __init__(self, mapped: Function, devices: Devices, in_axes: Axes, out_axes: Axes) -> None:
+        self.function = mapped
+        self.devices = devices
+        self._in_axes = in_axes
+        self._out_axes = out_axes
+        self._alone: dict[tuple[ArraySpec, ...], TracedProgram] = {}
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Add a node to the program that is being traced, or run a program of this call alone."""
+        trace = _tracing.get()
+        if trace is not None:
+            return _one_or_tuple(self._add_to(trace, arrays))
+        specs = tuple(map(spec_of, arrays))
+        traced = self._alone.get(specs)
+        if traced is None:
+            trace = Trace(self.function.name, specs)
+            made = self._add_to(trace, [TracedArray(spec, Value(node)) for node, spec in enumerate(specs)])
+            traced = self._alone[specs] = trace.finished([each.value for each in made])
+        return _one_or_tuple(traced.runtime.run(traced, arrays))
+
+    def _add_to(self, trace: Trace, arrays: Sequence[Any]) -> list[TracedArray]:
+        name = self.function.name
+        shardings = self._shardings("in_axes", self._in_axes, len(arrays))
+        try:
+            cut = zip(shardings, map(spec_of, arrays), strict=True)
+            shards = tuple(sharding.shard_spec(spec) for sharding, spec in cut)
+            made = self.function.output_specs(shards, self.devices.size)
+            out = self._shardings("out_axes", self._out_axes, len(made))
+            outputs = tuple(Output(each.whole_spec(spec), each) for each, spec in zip(out, made, strict=True))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        inputs = tuple(Input(trace.value(each), sharding) for each, sharding in zip(arrays, shardings, strict=True))
+        number = trace.function(self.function)
+        call = Call(number, name, self.devices.number, inputs, outputs, _location_of_caller())
+        return trace.add(call, self.devices)
+
+    def _shardings(self, what: str, axes: Axes, count: int) -> list[Sharding]:
+        each = [axes] * count if axes is None or isinstance(axes, int) else list(axes)
+        if len(each) != count:
+            raise ValueError(f"{self.function.name}: {what}: {len(each)} axes for {count} arrays")
+        return [Sharding(axis, self.devices.size) for axis in each]
+
+
+class TracedFunction:
+    """A Python function that is traced once for each combination of argument shapes."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+        self._traced: dict[tuple[Structure, tuple[ArraySpec, ...]], tuple[TracedProgram, Structure]] = {}
+        functools.update_wrapper(self, call)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the program for these arguments; return futures, nested as the function nests its arrays."""
+        if _tracing.get() is not None:
+            return self._call(*arguments)
+        traced, leaves, returned = self._program(arguments)
+        return unflatten(returned, traced.runtime.run(traced, [*leaves, *traced.captured]))
+
+    def trace(self, *arguments: Any) -> Program:
+        """Return the program for arguments of these shapes, without running it."""
+        return self._program(arguments)[0].program
+
+    def _program(self, arguments: Sequence[Any]) -> tuple[TracedProgram, list[Any], Structure]:
+        leaves, structure = flatten(tuple(arguments))
+        specs = tuple(map(spec_of, leaves))
+        found = self._traced.get((structure, specs))
+        if found is None:
+            found = self._traced[structure, specs] = self._trace(specs, structure)
+        return found[0], leaves, found[1]
+
+    def _trace(self, specs: Sequence[ArraySpec], structure: Structure) -> tuple[TracedProgram, Structure]:
+        name = self._call.__name__
+        trace = Trace(name, specs)
+        token = _tracing.set(trace)
+        try:
+            symbols = [TracedArray(spec, Value(node)) for node, spec in enumerate(specs)]
+            returned, nesting = flatten(self._call(*unflatten(structure, symbols)))
+        finally:
+            _tracing.reset(token)
+        for each in returned:
+            if not isinstance(each, TracedArray):
+                raise TypeError(f"{name}: expected it to return traced arrays, got {each!r:.200}")
+        return trace.finished([each.value for each in returned]), nesting
+
+
+def pmap(mapped: Function | Callable[..., Any], *, devices: Devices, in_axes: Axes = 0, out_axes: Axes = 0) -> Mapped:
+    """Place a function on a slice: each of its devices runs the function on its own shard.
+
+    Args:
+        mapped: The function; a plain one becomes a function of PyTorch (``function``).
+        devices: The slice (``make_virtual_device_set().add_slice``).
+        in_axes: The axis along which inputs are cut into equal blocks, one a device: the same for all, or one for each
+            input; None gives every device the whole.
+        out_axes: The axis along which what devices return is joined; None where all return the same.
+    """
+    return Mapped(mapped if isinstance(mapped, Function) else function(mapped), devices, in_axes, out_axes)
+
+
+def program(call: Callable[..., Any]) -> TracedFunction:
+    """Trace a Python function into one program, as a decorator.
+
+    Its arguments and results are arrays, or tuples, lists and dicts of them. Other arrays that it uses become
+    arguments of the program.
+    """
+    return TracedFunction(call)
+
+
+def _one_or_tuple(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+
+def _location_of_caller() -> str:
+    """Return file, line and function of the innermost frame outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'

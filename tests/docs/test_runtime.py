@@ -1,0 +1,72 @@
+"""docs/runtime.md: its examples print what the page says, and its commands work."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def _ran(example: str, folder: Path) -> str:
+    command = [sys.executable, str(ROOT / "docs" / "examples" / example)]
+    ended = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_the_example_of_the_paper(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    assert _ran("pathways.py", tmp_path) == "(array([3., 5.]), array([2., 4.]))\n"
+
+
+def test_a_pipelined_gpt_has_the_losses_of_the_model_in_one_piece(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    losses = [
+        (float(one), float(other))
+        for one, other in re.findall(r"loss ([\d.]+), in one piece ([\d.]+)", _ran("pipelined_gpt.py", tmp_path))
+    ]
+    assert len(losses) == 5
+    assert losses[-1][0] < losses[0][0]
+    for one, other in losses:
+        assert one == pytest.approx(other, rel=1e-5)
+
+
+def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Path) -> None:
+    trainyard = [sys.executable, "-m", "trainyard", "runtime"]
+    where = ["--address", f"unix:{tmp_path}/islands", "--clients", "clients.txt"]
+    options = {"cwd": tmp_path, "env": _ENVIRONMENT, "text": True, "stderr": subprocess.PIPE}
+    server = subprocess.Popen([*trainyard, "serve", *where, "--islands", "2", "--hosts", "2"], **options)  # type: ignore[call-overload]
+    try:
+        assert server.stderr.readline() == f"serving 4 hosts at unix:{tmp_path}/islands\n"
+        assert (tmp_path / "clients.txt").stat().st_mode & 0o777 == 0o600
+        shown = subprocess.run([*trainyard, "status", *where], stdout=subprocess.PIPE, check=True, **options).stdout  # type: ignore[call-overload]
+        assert [line.split()[:2] for line in shown.splitlines() if "island-" in line] == [
+            ["0", "island-0"],
+            ["1", "island-0"],
+            ["2", "island-1"],
+            ["3", "island-1"],
+        ]
+        looked = [*trainyard, "top", *where, "--every", "0.1", "--looks", "1"]
+        shown = subprocess.run(looked, stdout=subprocess.PIPE, check=True, **options).stdout  # type: ignore[call-overload]
+        assert [line.split()[:3] for line in shown.splitlines() if "island-1" in line] == [
+            ["2", "island-1", "0%"],
+            ["3", "island-1", "0%"],
+        ]
+        migrated = subprocess.run([*trainyard, "migrate", "nobody", *where], check=False, **options)  # type: ignore[call-overload]
+        assert (migrated.returncode, "client 'nobody': is not connected" in migrated.stderr) == (1, True)
+        subprocess.run([*trainyard, "trace", "trace.json", *where], check=True, **options)  # type: ignore[call-overload]
+        assert '"name": "island-1, host 3"' in (tmp_path / "trace.json").read_text()
+        (tmp_path / "clients.txt").write_text("default 1 guess\n")
+        refused = subprocess.run([*trainyard, "status", *where], stdout=subprocess.PIPE, check=False, **options)  # type: ignore[call-overload]
+        assert (refused.returncode, "token: unknown" in refused.stderr) == (1, True)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        server.stderr.close()

@@ -1,0 +1,17 @@
+"""Programs that several tests use."""
+
+from runtime.arrays import ArraySpec, Sharding
+from runtime.program import Call, Input, Output, Program, Value
+
+
+def call(name: str, slice_: int, value: Value, spec: ArraySpec, taken: Sharding, made: Sharding | None = None) -> Call:
+    """A call with one input and one output of the same spec."""
+    return Call(0, name, slice_, (Input(value, taken),), (Output(spec, made or taken),), f"at {name}")
+
+
+def chain(size: int, shards_a: int, shards_b: int) -> Program:
+    """Arg, A on slice 0, B on slice 1, Result."""
+    spec = ArraySpec((size,), "float64")
+    a = call("a", 0, Value(0), spec, Sharding(0, shards_a))
+    b = call("b", 1, Value(1), spec, Sharding(0, shards_b))
+    return Program("chain", (spec,), (a, b), (Value(2),))

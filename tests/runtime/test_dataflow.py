@@ -1,0 +1,256 @@
+"""Random programs on simulated hosts, where everything comes in any order, against NumPy on whole arrays."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.arrays import ArraySpec, Sharding
+from runtime.executor.computations import Array, Computation, LoadedFunction
+from runtime.executor.dataflow import Dataflow
+from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.memory import HostMemory
+from runtime.executor.store import Found, HostStore
+from runtime.lowering.assign import AT_CLIENT, Layout, Placement
+from runtime.lowering.subprograms import LoweredProgram, Send, lower
+from runtime.messages import Failure, RegisterFunction, Run
+from runtime.program import Call, Input, Output, Program, Value
+from runtime.server.arguments import pieces_of_arguments
+from runtime.sources import described
+from runtime.store.buffers import HOST
+
+HOSTS, DEVICES, CLIENT = 3, 2, 5
+DEVICE_BYTES = 3 * 128
+"""Room for one computation with two inputs and an output: everything else waits, or is spilled."""
+SPEC = ArraySpec((4, 4), "float64")
+
+
+def scale(x: Array) -> Array:
+    return 2 * x + 1
+
+
+def add(x: Array, y: Array) -> Array:
+    return x + y
+
+
+def fail(x: Array) -> Array:
+    raise ValueError(f"no luck with {x.shape}")
+
+
+FUNCTIONS: Sequence[Callable[..., Any]] = (scale, add, fail)
+
+
+@dataclass
+class Host:
+    """A host whose devices and connections do something when they are told to."""
+
+    number: int
+    hosts: "list[Host]"
+    wire: dict[int, deque[partial[None]]] = field(default_factory=dict)
+    queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
+    ended: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = HostStore(HostMemory({HOST: 1 << 20, **dict.fromkeys(range(DEVICES), DEVICE_BYTES)}))
+        self.dataflow = Dataflow(self.number, self.store, self)
+        for number, function in enumerate(FUNCTIONS):
+            registered = RegisterFunction(number, function.__name__, "numpy", None, described(function))
+            self.dataflow.add_function(number, LoadedFunction(registered))
+
+    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
+        self._send(host, execution, send, bytearray(data.tobytes()))
+
+    def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
+        self._send(host, execution, send, failure)
+
+    def _send(self, host: int, execution: int, send: Send, data: bytearray | Failure) -> None:
+        receive = self.hosts[host].dataflow.receive
+        call = partial(receive, execution, send.edge, send.piece.destination, send.piece.source, data)
+        self.wire.setdefault(host, deque()).append(call)
+
+    def prepare(self, execution: int, node: int) -> None:
+        self.dataflow.grant(execution, node)
+
+    def group(self, key: GroupKey, shard: int) -> ShardGroup:
+        raise AssertionError(f"{key} {shard}: no function here is collective")
+
+    def enqueue(self, computation: Computation) -> None:
+        self.queues[computation.device].append(computation)
+
+    def advance(self, device: int) -> None:
+        assert self.queues[device], "nothing is enqueued that could advance"
+
+    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
+        assert (duration_s >= 0, end_s) == (True, 0)
+        self.ended.append((execution, node))
+
+    def steps(self) -> list[Callable[[], None]]:
+        """What can happen here next."""
+        sends = [queue.popleft for queue in self.wire.values() if queue]
+        runs = [partial(self._run, queue) for queue in self.queues if queue and queue[0].missing == 0]
+        return [*[partial(_call, each) for each in sends], *runs]
+
+    def _run(self, queue: deque[Computation]) -> None:
+        computation = queue.popleft()
+        computation.is_running = True
+        failure = computation.failure
+        done = computation.function.run(computation.inputs)
+        done = done._replace(outputs=None, failure=failure) if failure else done
+        self.dataflow.end_computation(computation, done, 0)
+
+
+def _call(take: Callable[[], partial[None]]) -> None:
+    take()()
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[Program, Mapping[int, Placement]]:
+    arguments = 2
+    calls: list[Call] = []
+    slices = {}
+    values = [Value(node) for node in range(arguments)]
+    for number in range(draw(st.integers(1, 5))):
+        function = draw(st.sampled_from([0, 0, 1, 1, 1, 2]))
+        shards = draw(st.sampled_from([1, 2, 4]))
+        sharding = Sharding(draw(st.sampled_from([None, 0, 1])), shards)
+        places = [(draw(st.integers(0, HOSTS - 1)), draw(st.integers(0, DEVICES - 1))) for _ in range(shards)]
+        slices[number] = Placement("island", tuple(host for host, _ in places), tuple(place for _, place in places))
+        taken = [draw(st.sampled_from(values)) for _ in range(2 if function == 1 else 1)]
+        inputs = tuple(Input(value, sharding) for value in taken)
+        calls.append(Call(function, FUNCTIONS[function].__name__, number, inputs, (Output(SPEC, sharding),)))
+        values.append(Value(arguments + number))
+    results = draw(st.lists(st.sampled_from(values[arguments:]), min_size=1, unique=True))
+    return Program("random", (SPEC,) * arguments, tuple(calls), tuple(results)), slices
+
+
+def computed(program: Program, arguments: Sequence[Array | None]) -> list[Array | None]:
+    """What the results of a program are; None for those that depend on what fails."""
+    values = list(arguments)
+    for _, call in program.nodes():
+        taken = [values[each.value.node] for each in call.inputs]
+        is_lost = call.function == 2 or any(each is None for each in taken)
+        values.append(None if is_lost else FUNCTIONS[call.function](*taken))
+    return [values[result.node] for result in program.results]
+
+
+def start(
+    hosts: Sequence[Host],
+    number: int,
+    lowered: LoweredProgram,
+    handles: Sequence[int],
+    data: Sequence[Array],
+    first: int,
+) -> None:
+    """Tell all hosts of an execution, each when its turn comes, as the server does."""
+    payload = memoryview(b"".join(each.tobytes() for each in data))
+    pieces = pieces_of_arguments(lowered, handles, payload)
+    for host, index in lowered.subprogram_of_host.items():
+
+        def local(node: int, host: int = host) -> bool:
+            return host in lowered.placement(node).shards_by_host
+
+        results = lowered.program.results
+        run = Run(
+            number,
+            CLIENT,
+            number,
+            {node: handle for node, handle in enumerate(handles) if handle >= 0},
+            tuple((each.node, each.output, first + place) for place, each in enumerate(results) if local(each.node)),
+            tuple(placed.node for placed in lowered.calls if local(placed.node)),
+            tuple((edge, shard, len(part)) for edge, shard, part in pieces.get(host, ())),
+        )
+        body = bytearray(b"".join(part for _, _, part in pieces.get(host, ())))
+        told = hosts[host]
+        load = partial(told.dataflow.add_subprogram, number, lowered.subprograms[index], range(len(FUNCTIONS)))
+        from_server = told.wire.setdefault(-1, deque())
+        from_server.append(load)
+        from_server.append(partial(told.dataflow.run, run, body))
+
+
+def run_all(hosts: Sequence[Host], draw: Callable[[int], int]) -> None:
+    while steps := [step for host in hosts for step in host.steps()]:
+        steps[draw(len(steps))]()
+
+
+def held(hosts: Sequence[Host], layout: Layout, handle: int) -> Array | None:
+    """An array put together from the stores of its hosts; None if a shard of it has failed."""
+    whole = np.full(SPEC.shape, np.nan)
+    for shard, host in enumerate(layout.placement.hosts):
+        found: list[Found] = []
+        hosts[host].store.when_there(CLIENT, handle, shard, found.append)
+        assert len(found) == 1, "a shard is still expected"
+        if isinstance(found[0], Failure):
+            assert "no luck with" in found[0].message
+            return None
+        if layout.sharding.axis is None:
+            whole[...] = found[0]
+        else:
+            indices = layout.sharding.indices(SPEC, shard)
+            np.moveaxis(whole, layout.sharding.axis, 0)[indices.start : indices.stop] = np.moveaxis(
+                found[0], layout.sharding.axis, 0
+            )
+    return whole
+
+
+def same(found: Array | None, expected: Array | None) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return bool((found == expected).all())
+
+
+@given(programs(), programs(), st.data())
+def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
+    first: tuple[Program, Mapping[int, Placement]], second: tuple[Program, Mapping[int, Placement]], data: st.DataObject
+) -> None:
+    hosts: list[Host] = []
+    hosts += [Host(number, hosts) for number in range(HOSTS)]
+    v, w = np.arange(16.0).reshape(SPEC.shape), np.arange(16.0, 32.0).reshape(SPEC.shape)
+    one = lower(*first, [AT_CLIENT, AT_CLIENT])
+    given_by = one.layout(first[0].results[0])
+    two = lower(*second, [given_by, AT_CLIENT])
+    start(hosts, 0, one, [-1, -1], [v, w], first=0)
+    start(hosts, 1, two, [0, -1], [w], first=100)
+    run_all(hosts, lambda number: data.draw(st.integers(0, number - 1)))
+    expected = computed(first[0], [v, w])
+    for place, result in enumerate(first[0].results):
+        assert same(held(hosts, one.layout(result), place), expected[place])
+    expected_of_second = computed(second[0], [expected[0], w])
+    for place, result in enumerate(second[0].results):
+        assert same(held(hosts, two.layout(result), 100 + place), expected_of_second[place])
+    for host in hosts:
+        assert (host.dataflow.running, host.dataflow.waiting_pieces) == (0, 0)
+        assert len(host.ended) == len(set(host.ended))
+        host.store.release(CLIENT, range(200))
+        assert host.store.handles == 0
+        assert set(host.store.memory.used_bytes.values()) == {0}
+
+
+@given(programs(), st.integers(0, 60), st.data())
+def test_what_is_aborted_leaves_nothing_behind(
+    drawn: tuple[Program, Mapping[int, Placement]], steps: int, data: st.DataObject
+) -> None:
+    hosts: list[Host] = []
+    hosts += [Host(number, hosts) for number in range(HOSTS)]
+    lowered = lower(*drawn, [AT_CLIENT, AT_CLIENT])
+    start(hosts, 0, lowered, [-1, -1], [np.ones(SPEC.shape)] * 2, first=0)
+    for _ in range(steps):
+        possible = [step for host in hosts for step in host.steps()]
+        if possible:
+            possible[data.draw(st.integers(0, len(possible) - 1))]()
+    for host in hosts:
+        # The server sends it after what it has sent before.
+        abort = partial(host.dataflow.abort, 0, Failure("LostError", "no luck with a host"))
+        host.wire.setdefault(-1, deque()).append(abort)
+    run_all(hosts, lambda number: data.draw(st.integers(0, number - 1)))
+    for result in range(len(drawn[0].results)):
+        held(hosts, lowered.layout(drawn[0].results[result]), result)  # there, or failed: nobody waits
+    for host in hosts:
+        assert host.dataflow.running == 0
+        host.store.release(CLIENT, range(10))
+        assert host.store.handles == 0
+        assert set(host.store.memory.used_bytes.values()) == {0}

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from tests.trainyard.cli.conftest import Trainyard
+
+WHERE = ["--address", "unix:/tmp/nobody-listens-here"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("default 1\n", "clients.txt:1: expected a new name, a weight and a token"),
+        ("default 1 token\n\nother heavy token\n", "clients.txt:3: expected a new name"),
+        ("default 1 token bytes=many\n", "clients.txt:1: expected a new name, a weight and a token"),
+        ("default 1 token king\n", "then operator, bytes=N or arrays=N where wanted"),
+        ("default 1 token bytes=-1\n", "clients.txt:1: most_bytes: must not be negative"),
+        ("default 1 token\ndefault 1 token\n", "clients.txt:2: expected a new name"),
+        ("other 1 token\n", "clients.txt: there is no client 'default'"),
+        ("default 1 t\N{LATIN SMALL LETTER O WITH DIAERESIS}ken\n", "it is no ASCII text"),
+    ],
+)
+def test_a_file_of_clients_with_mistakes(trainyard: Trainyard, tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "clients.txt"
+    file.write_text(text, encoding="utf-8")
+    ended = trainyard("runtime", "status", *WHERE, "--clients", str(file))
+    assert (ended.exit_code, says in ended.stderr) == (2, True)
+
+
+def test_weights_must_be_positive(trainyard: Trainyard, tmp_path: Path) -> None:
+    file = tmp_path / "clients.txt"
+    file.write_text("default -1 token\n")
+    ended = trainyard("runtime", "serve", *WHERE, "--clients", str(file))
+    assert (ended.exit_code, "client default: weight: expected a number above 0" in ended.stderr) == (2, True)
+
+
+def test_an_address_that_is_none(trainyard: Trainyard, tmp_path: Path) -> None:
+    ended = trainyard("runtime", "serve", "--address", "nowhere", "--clients", str(tmp_path / "clients.txt"))
+    assert (ended.exit_code, "--address: expected HOST:PORT" in ended.stderr) == (2, True)
+    assert not (tmp_path / "clients.txt").exists()
+
+
+def test_nobody_answers(trainyard: Trainyard, tmp_path: Path) -> None:
+    file = tmp_path / "clients.txt"
+    file.write_text("default 1 token\n")
+    ended = trainyard("runtime", "trace", str(tmp_path / "trace.json"), *WHERE, "--clients", str(file))
+    assert (ended.exit_code, "nobody answers" in ended.stderr) == (1, True)
+    assert not (tmp_path / "trace.json").exists()

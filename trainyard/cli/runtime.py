@@ -1,0 +1,199 @@
+"""``trainyard runtime``: a server for programs over islands of devices, and what it is doing."""
+
+import asyncio
+import itertools
+import json
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group
+
+from hostlib.addresses import check_server
+from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
+from trainyard.cli.output import PrintableConsole
+from trainyard.cli.runtime_clients import read_clients, write_first_client
+from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table
+
+if TYPE_CHECKING:
+    from runtime import Runtime
+
+AddressOption = Annotated[
+    str, typer.Option("--address", metavar="ADDRESS", help="Where the server listens: unix:/PATH or HOST:PORT.")
+]
+ClientsOption = Annotated[
+    Path,
+    typer.Option(
+        "--clients", metavar="FILE", help="Clients, one a line: name, weight and token. Made with one where none is."
+    ),
+]
+IslandsOption = Annotated[int, typer.Option("--islands", min=1, help="Number of islands: island-0, island-1, …")]
+HostsOption = Annotated[int, typer.Option("--hosts", min=1, help="Hosts of each island; each is a process.")]
+DevicesOption = Annotated[int, typer.Option("--devices", min=1, help="Devices of each host.")]
+LookAheadOption = Annotated[
+    float, typer.Option("--look-ahead", min=1e-6, metavar="S", help="How much work is granted ahead, in seconds.")
+]
+ClientArgument = Annotated[
+    str, typer.Argument(metavar="CLIENT", help="A name of the file, or one of its connections, as `status` shows it.")
+]
+NameOption = Annotated[str, typer.Option("--name", help="Which client of the file this is.")]
+
+
+class Order(StrEnum):
+    """How computations are ordered."""
+
+    FIFO = "fifo"
+    SHARES = "shares"
+    EARLIEST_NEED = "earliest-need"
+
+
+runtime = typer.Typer(
+    help="Run programs over islands of devices: the server, and what it does.",
+    epilog=EXIT_STATUS,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    callback=lambda: None,
+)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def serve(
+    address: AddressOption,
+    clients: ClientsOption,
+    islands: IslandsOption = 1,
+    hosts: HostsOption = 1,
+    devices: DevicesOption = 2,
+    policy: Annotated[Order, typer.Option("--policy", help="Order of computations.")] = Order.FIFO,
+    look_ahead_s: LookAheadOption = 0.01,
+) -> None:
+    """Serve islands of this machine's processes until SIGTERM or SIGINT."""
+    from runtime.server.process import serve as serve_islands
+    from runtime.server.settings import IslandSettings, ServerSettings
+
+    _check_address(address)
+    if not clients.exists():
+        write_first_client(clients)
+    known = tuple(read_clients(clients).values())
+    with tempfile.TemporaryDirectory(prefix="trainyard-runtime-") as folder:
+        settings = ServerSettings(
+            address,
+            folder,
+            tuple(IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)),
+            known,
+            secrets.token_hex(),
+            policy.value,
+            look_ahead_s,
+        )
+        try:
+            asyncio.run(serve_islands(settings, lambda: tell(f"serving {islands * hosts} hosts at {address}")))
+        except OSError as error:
+            fail(f"{address}: cannot be served: {error.strerror}")
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def status(address: AddressOption, clients: ClientsOption, name: NameOption = "default") -> None:
+    """Show the hosts and clients of a running server."""
+    with _connected(address, clients, name) as connected:
+        shown = connected.status()
+    PrintableConsole().print(Group(hosts_table(shown), clients_table(shown)))
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def top(
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+    every_s: Annotated[float, typer.Option("--every", min=0.1, metavar="S", help="How often it looks.")] = 1.0,
+    looks: Annotated[int, typer.Option("--looks", min=0, help="After how many looks it ends; 0: at Ctrl-C.")] = 0,
+) -> None:
+    """Show again and again how busy devices are, and which client uses them."""
+    console = PrintableConsole()
+    with _connected(address, clients, name) as connected:
+        before, before_s = connected.status(), time.monotonic()
+        for _ in range(looks) if looks else itertools.count():
+            try:
+                time.sleep(every_s)
+            except KeyboardInterrupt:
+                return
+            now, now_s = connected.status(), time.monotonic()
+            console.print(busy_tables(before, now, now_s - before_s))
+            before, before_s = now, now_s
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def suspend(
+    client: ClientArgument, address: AddressOption, clients: ClientsOption, name: NameOption = "default"
+) -> None:
+    """Take the devices of a client away; its requests wait until it is resumed."""
+    with _connected(address, clients, name) as connected:
+        connected.suspend(client)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def resume(
+    client: ClientArgument, address: AddressOption, clients: ClientsOption, name: NameOption = "default"
+) -> None:
+    """Give a suspended client devices again, perhaps others."""
+    with _connected(address, clients, name) as connected:
+        connected.resume(client)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def migrate(
+    client: ClientArgument,
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+    island: Annotated[str | None, typer.Option("--island", help="Where to; static balance says it by default.")] = None,
+) -> None:
+    """Move a client to other devices, which it does not notice."""
+    with _connected(address, clients, name) as connected:
+        connected.migrate(client, island)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def trace(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the trace goes, as JSON for ui.perfetto.dev.")],
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+) -> None:
+    """Write what the devices of a running server ran lately, for Perfetto or Chrome: a row for each device."""
+    with _connected(address, clients, name) as connected:
+        events = connected.trace()
+    try:
+        file.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    except OSError as error:
+        fail(f"{file}: cannot be written: {error.strerror}")
+
+
+@contextmanager
+def _connected(address: str, clients: Path, name: str) -> "Iterator[Runtime]":
+    """Connect as a client of the file, or end the command."""
+    from runtime import Runtime, RuntimeFailure
+
+    _check_address(address)
+    known = read_clients(clients)
+    if name not in known:
+        refuse(f"{clients}: there is no client {name!r}")
+    try:
+        with Runtime(address, known[name].token) as connected:
+            yield connected
+    except OSError as error:
+        fail(f"{address}: nobody answers: {error.strerror}")
+    except RuntimeFailure as error:
+        fail(f"{address}: {error}")
+
+
+def _check_address(address: str) -> None:
+    try:
+        check_server(address)
+    except ValueError as error:
+        refuse(f"--address: {error}, got {address!r}")

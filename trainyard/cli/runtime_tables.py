@@ -1,0 +1,57 @@
+"""Tables of ``trainyard runtime``: hosts, clients, and how busy they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+
+from trainyard.cli.output import number_table
+
+
+def hosts_table(shown: Mapping[str, Any]) -> Table:
+    """Return what hosts hold and run."""
+    table = number_table("Hosts", "host", "island", "process", "arrays", "bytes", "programs", "queued", left=["island"])
+    for host in sorted(shown["hosts"], key=lambda host: host["host"]):
+        if host.get("answers", True):
+            numbers = (host["pid"], host["handles"], host["size_bytes"], host["executions"], sum(host["queued"]))
+            table.add_row(str(host["host"]), host["island"], *(f"{number:,}" for number in numbers))
+        else:
+            table.add_row(str(host["host"]), host["island"], *["does not answer", *[""] * 4])
+    return table
+
+
+def clients_table(shown: Mapping[str, Any]) -> Table:
+    """Return the connections of clients, and what each client used in all."""
+    columns = ("slices", "programs", "arrays", "running", "bytes of all", "device-s of all")
+    table = number_table("Clients", "client", *columns)
+    for client in shown["clients"]:
+        total = client["total"]
+        numbers = (client["slices"], client["programs"], client["arrays"], client["executions"], total["held_bytes"])
+        name = f"{client['client']} (suspended)" if client["is_suspended"] else client["client"]
+        table.add_row(name, *(f"{number:,}" for number in numbers), f"{total['device_s']:,.3f}")
+    return table
+
+
+def busy_tables(before: Mapping[str, Any], now: Mapping[str, Any], between_s: float) -> Group:
+    """Return how busy devices were between two looks, and which share of them each client had."""
+    earlier = {host["host"]: host for host in before["hosts"] if host.get("answers", True)}
+    hosts = number_table("Devices", "host", "island", "busy", "queued", "bytes", left=["island"])
+    num_devices = 0
+    for host in sorted(now["hosts"], key=lambda host: host["host"]):
+        if not host.get("answers", True) or host["host"] not in earlier:
+            hosts.add_row(str(host["host"]), host["island"], "does not answer", "", "")
+            continue
+        num_devices += len(host["busy_s"])
+        busy_s = sum(host["busy_s"]) - sum(earlier[host["host"]]["busy_s"])
+        share = busy_s / between_s / len(host["busy_s"])
+        numbers = (f"{sum(host['queued']):,}", f"{host['size_bytes']:,}")
+        hosts.add_row(str(host["host"]), host["island"], f"{share:.0%}", *numbers)
+    totals = {client["client"].partition("#")[0]: client["total"] for client in before["clients"]}
+    clients = number_table("Clients", "client", "weight", "devices", "programs/s", "bytes")
+    for name, total in sorted({each["client"].partition("#")[0]: each["total"] for each in now["clients"]}.items()):
+        old = totals.get(name, total)
+        share = (total["device_s"] - old["device_s"]) / between_s / max(1, num_devices)
+        rate = (total["executions"] - old["executions"]) / between_s
+        clients.add_row(name, f"{total['weight']:g}", f"{share:.0%}", f"{rate:,.0f}", f"{total['held_bytes']:,}")
+    return Group(hosts, clients)
