@@ -7,7 +7,6 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.crux.policy import crux
-from policies.elastic import TOLERATED_LOSS
 from policies.job import Job
 from policies.model.alone import time_on_s
 from policies.snapshot import Snapshot
@@ -22,6 +21,8 @@ from policies.trainyard.path_choice import PathChoice, choose_paths, path_choice
 from policies.trainyard.plan_search import MIN_GAIN, PlanSearch
 from policies.trainyard.score import Scorer
 
+_COMPRESSED_COST_AT_MOST = 0.01
+"""Of the computation per second: what it may cost by the model that compressed groups go first."""
 _LEAST_GAIN = 1e-3
 """Over no steering and Crux's plan. Jittered computations differ by so much that the model cannot tell less."""
 _LEAST_ROOM = 0.05
@@ -186,7 +187,7 @@ def _compressed_first(modelled: Modelled, plan: Scored) -> Scored:
     num_levels = modelled.settings.num_levels
     tiers = [num_levels if first else level for first, level in zip(is_first, plan.assignment.levels, strict=True)]
     first = modelled.model.play(plan.assignment.with_tiers(tiers, num_levels))
-    costs_more = plan.score.is_better_than(first.score, TOLERATED_LOSS)
+    costs_more = plan.score.is_better_than(first.score, _COMPRESSED_COST_AT_MOST)
     return plan if costs_more or modelled.model.harms(first.assignment) else first
 
 
