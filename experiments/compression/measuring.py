@@ -21,7 +21,7 @@ from experiments.compression.outcomes import (
 )
 from experiments.compression.real_models import MODELS, RealModel
 from experiments.compression.sending import TABLES, LowRank, low_rank_values
-from experiments.compression.tasks import TASKS
+from experiments.compression.tasks import task_named
 from experiments.compression.timeline import Job, Step, run
 from experiments.compression.training import train
 from experiments.scenarios.backend import Backend
@@ -71,7 +71,8 @@ def trained(case: TrainingCase) -> FoldCurve:
     method, real_job = METHODS[case.method], _job(case.job)
     steps = run(real_job, method, fixed(case.rate_mbps or _ANY_RATE_MBPS), case.steps, backend=case.backend)
     sent = [(step.plan, step.remainder) for step in steps]
-    return train(TASKS[case.task], case.fold, sent, real_job.model, corrects_momentum=method.corrects_momentum)
+    task = task_named(case.task, case.data)
+    return train(task, case.fold, sent, real_job.model, corrects_momentum=method.corrects_momentum)
 
 
 _ANY_RATE_MBPS = 1000.0

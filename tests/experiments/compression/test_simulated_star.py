@@ -16,7 +16,9 @@ def test_a_ring_waits_for_its_slow_links() -> None:
 
 
 def test_an_all_gather_brings_seven_payloads() -> None:
-    assert SimulatedStar(fixed(200)).finish_s(all_gather(1e6), 0.0) == pytest.approx(7e6 * 8 / SLOW_BPS + 7 * HOP_S, rel=1e-9)
+    assert SimulatedStar(fixed(200)).finish_s(all_gather(1e6), 0.0) == pytest.approx(
+        7e6 * 8 / SLOW_BPS + 7 * HOP_S, rel=1e-9
+    )
 
 
 def test_the_flows_of_an_exchange_share_a_slow_link() -> None:
@@ -25,7 +27,9 @@ def test_the_flows_of_an_exchange_share_a_slow_link() -> None:
 
 def test_streams_share_a_slow_link_with_a_ring_flow() -> None:
     conditions = Conditions("three", (Condition(0.0, SLOW_BPS, streams=3),))
-    assert SimulatedStar(conditions).finish_s(all_gather(1e6), 0.0) == pytest.approx(7e6 * 8 / (SLOW_BPS / 4) + 7 * HOP_S)
+    assert SimulatedStar(conditions).finish_s(all_gather(1e6), 0.0) == pytest.approx(
+        7e6 * 8 / (SLOW_BPS / 4) + 7 * HOP_S
+    )
 
 
 def test_a_rate_that_changes_under_way_counts_from_then_on() -> None:
