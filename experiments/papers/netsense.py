@@ -67,7 +67,8 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     task: Annotated[
         tuple[str, ...],
         Option(
-            "Task to train: digits, characters, small-digits, cifar-100; the first two if not given, all with data."
+            "Task to train: digits, characters, small-digits, cifar-100. Default: the first two, and cifar-100 where "
+            "its data is given."
         ),
     ] = ()
     data: Annotated[

@@ -139,6 +139,7 @@ def test_changed_bytes_are_read_or_refused(changing: Path, name: str, changes: l
     (changing / name).write_bytes(FILES[name])
 
 
+@pytest.mark.slow
 def test_folds_test_all_images_once_and_a_model_learns_them(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, contents(train=400, test=100, classes=10))
     examples = task_named("cifar-100", folder).examples()
