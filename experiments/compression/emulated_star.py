@@ -115,8 +115,8 @@ def _exact(value: int, bits: int) -> EntryKey:
 
 def _flow(star: EmulatedFabric, source: int, sink: int, number: int = 0) -> int:
     """Open a connection from one host to another, each with a number of its own."""
-    addresses = [star.fabric.nics[star.fabric.hosts[host]][0].address for host in (source, sink)]
-    return star.add_flow(FiveTuple(*addresses, UDP_PROTOCOL, FIRST_SOURCE_PORT + number, FLOW_DESTINATION_PORT))
+    own, other = (star.fabric.nics[star.fabric.hosts[host]][0].address for host in (source, sink))
+    return star.add_flow(FiveTuple(own, other, UDP_PROTOCOL, FIRST_SOURCE_PORT + number, FLOW_DESTINATION_PORT))
 
 
 def _window_bits(star: EmulatedFabric) -> int:
