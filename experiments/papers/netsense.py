@@ -83,7 +83,7 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
 
     def __post_init__(self) -> None:
         require_known("--task", self.task, (*TASKS, HELD_OUT, WITH_DATA))
-        require_known("--on", (self.on.value,), BACKENDS)
+        require_known("--on", (str(self.on),), BACKENDS)
         if WITH_DATA in self.task and self.data is None:
             raise InvalidInputError((f"--task {WITH_DATA}: expected --data with it, where CIFAR-100 is",))
         if self.data is not None and self.task and WITH_DATA not in self.task:
