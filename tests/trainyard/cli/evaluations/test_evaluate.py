@@ -192,8 +192,9 @@ OPTIONS: dict[str, tuple[str, dict[str, object]]] = {
         {"kind": ("tp", "optimum"), "load": (0.3,), "seeds": 2, "enforcement": "levels"},
     ),
     "netsense": (
-        "--task characters --steps 50 --folds 2 --bucket-mib 4 --mixes 3 --seed 2",
-        {"task": ("characters",), "steps": 50, "folds": 2, "bucket_mib": 4, "mixes": 3, "seed": 2},
+        "--task digits --task cifar-100 --data a --on emulator --steps 50 --folds 2 --bucket-mib 4 --mixes 3 --seed 2",
+        {"task": ("digits", "cifar-100"), "data": Path("a"), "on": "emulator", "steps": 50, "folds": 2}
+        | {"bucket_mib": 4, "mixes": 3, "seed": 2},
     ),
 }
 """Every option of every evaluation, and what it sets."""
@@ -208,7 +209,10 @@ BAD_OPTIONS = {
     "churn": ("--jobs 10001", "--seeds 0"),
     "robustness": ("--mix fig99", "--seeds 0"),
     "echelon": ("--kind pp", "--load 1", "--enforcement none"),
-    "netsense": ("--task letters", "--steps 39", "--folds 6", "--bucket-mib 0", "--mixes -1", "--seed -1"),
+    "netsense": (
+        *("--task letters", "--steps 39", "--folds 6", "--bucket-mib 0", "--mixes -1", "--seed -1"),
+        *("--on paper", "--on mininet", "--task cifar-100", "--data a --task digits"),
+    ),
 }
 
 
