@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -371,6 +372,38 @@ def test_half_precision_gradients_stay_in_their_precision() -> None:
     assert decision.choices == (Choice(1, Precision.BF16, Collective.ALL_REDUCE),)
 
 
+MATRICES = ((1600, 1500), (2620, 2500), (2600, 1000))
+"""Of as many elements as the plant's buckets."""
+
+
+def test_low_rank_is_sent_where_the_user_lets_it_and_dense_does_not_fit() -> None:
+    low = replace(FREELY, low_rank=(16, 4, 1))
+    plant = Plant(100e6, costs=GPU, shapes=MATRICES)
+    last = run(plant, 40, settings=low).decisions[-1]
+    ranks = [choice.rank for choice in last.choices]
+    assert any(ranks)
+    assert set(ranks) <= {0, 16, 4, 1}
+    assert last.explanation.low_rank_buckets == sum(map(bool, ranks))
+    assert f" Sent as low rank: {last.explanation.low_rank_buckets} of the buckets." in str(last.explanation)
+    assert last.explanation.ratio < 0.2
+    assert run(replace(plant, time_s=0), 60, settings=low).share(plant, since=5) >= 0.97
+    dense = run(Plant(40e9, 0.6, hop_s=5e-6, shapes=MATRICES), 20, settings=low).decisions[-1]
+    assert {choice.is_dense for choice in dense.choices} == {True}
+
+
+def test_low_rank_is_not_sent_unless_asked_for() -> None:
+    with_shapes, without = (run(Plant(100e6, costs=GPU, shapes=shapes), 40) for shapes in (MATRICES, ()))
+    assert with_shapes.decisions == without.decisions
+
+
+def test_low_rank_leaves_a_remainder() -> None:
+    """The last bucket has no other choice that is as small."""
+    low = replace(FREELY, lowest_ratio=0.5, start_ratio=0.5, low_rank=(8,))
+    last = run(Plant(300e6, costs=GPU, has_remainder=True, shapes=MATRICES), 40, settings=low).decisions[-1]
+    assert last.choices[-1].rank == 8
+    assert last.remainder is not None
+
+
 def test_a_decision_says_why() -> None:
     explanation = run(Plant(200e6), 20).decisions[-1].explanation
     assert str(explanation) == (
@@ -383,8 +416,15 @@ def test_a_decision_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"tolerated_loss": -0.1}, {"tolerated_loss": 2.0}, {"lowest_ratio": 0.0}, {"start_ratio": 0.0001}]
+    "wrong",
+    [
+        {"tolerated_loss": -0.1},
+        {"tolerated_loss": 2.0},
+        {"lowest_ratio": 0.0},
+        {"start_ratio": 0.0001},
+        {"low_rank": (4, 0)},
+    ],
 )
-def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         BudgetSettings(**wrong)

@@ -42,6 +42,20 @@ def test_where_nothing_may_be_left_out_there_is_no_int4() -> None:
     assert [(choice.ratio, choice.precision) for choice in found] == [(1, "fp32"), (1, "fp16"), (1, "int8")]
 
 
+def test_low_rank_stands_where_as_many_bytes_of_sparse_int4_do() -> None:
+    buckets = [Bucket(4_001_000, 8, shapes=((2000, 2000), (1000,))), Bucket(600, 8, shapes=((600,),))]
+    found = rungs(buckets, MeasuredCosts(), 0.001, (1, 2, 4))
+    assert [rung.choice.rank for rung in found if rung.choice.rank] == [4, 2, 1]
+    int4 = [
+        rung
+        for rung in found
+        if rung.choice.rank or (rung.choice.precision, rung.choice.collective) == ("int4", "reduce-scatter")
+    ]
+    sizes_bytes = [rung.link_bytes for rung in int4]
+    assert sizes_bytes == sorted(sizes_bytes, reverse=True)
+    assert [rung for rung in found if not rung.choice.rank] == list(rungs(buckets, MeasuredCosts(), 0.001))
+
+
 def test_neighbours_differ_by_a_sixth_in_bytes() -> None:
     """So what is left over of a budget is at most that share of it."""
     found = rungs([Bucket(10_000_000, 8)], MeasuredCosts(), 0.001)
