@@ -17,8 +17,9 @@ from hostlib.compression.residuals import Held, Section
 _SMALL, _LARGE = 1 << 14, 1 << 20
 _FEW, _MANY = 100, 10
 """One of so many elements is selected."""
+_MATRIX = 1 << 18
 _LOW, _HIGH = 1, 4
-"""Ranks of a square matrix."""
+"""Elements and ranks of the square matrices that are factored."""
 _REPETITIONS = 5
 _WITHIN_S = 0.15
 """What is not measured by then has been measured once."""
@@ -43,7 +44,7 @@ def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
     vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
     convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
     quantise = [clock.best_s(partial(dense.encode, vector, Precision.INT8)) for vector in vectors]
-    factored = [(_SMALL, _SMALL * _LOW), (_LARGE, _LARGE * _LOW), (_LARGE, _LARGE * _HIGH)]
+    factored = [(_SMALL, _SMALL * _LOW), (_MATRIX, _MATRIX * _LOW), (_MATRIX, _MATRIX * _HIGH)]
     factor = [
         clock.best_s(partial(_factor, torch.ones(elements, device=device), products // elements)) / 3
         for elements, products in factored
