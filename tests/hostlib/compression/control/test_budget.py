@@ -376,19 +376,34 @@ MATRICES = ((1600, 1500), (2620, 2500), (2600, 1000))
 """Of as many elements as the plant's buckets."""
 
 
-def test_low_rank_is_sent_where_the_user_lets_it_and_dense_does_not_fit() -> None:
-    low = replace(FREELY, low_rank=(16, 4, 1))
-    plant = Plant(100e6, costs=GPU, shapes=MATRICES)
-    last = run(plant, 40, settings=low).decisions[-1]
+@pytest.mark.parametrize("mbps", [50, 200, 1000])
+def test_low_rank_is_sent_where_selection_takes_long(mbps: float) -> None:
+    """By the table of a CPU a step waits for its codecs, and products of thin matrices are quicker."""
+    low = replace(FREELY, low_rank=(8, 4, 2, 1))
+    plant = Plant(mbps * 1e6, costs=replace(CPU, factor=Linear(0, 0, 3e-10)), shapes=MATRICES)
+    ran = run(plant, 40, settings=low)
+    last = ran.decisions[-1]
     ranks = [choice.rank for choice in last.choices]
     assert any(ranks)
-    assert set(ranks) <= {0, 16, 4, 1}
+    assert set(ranks) <= {0, *low.low_rank}
     assert last.explanation.low_rank_buckets == sum(map(bool, ranks))
     assert f" Sent as low rank: {last.explanation.low_rank_buckets} of the buckets." in str(last.explanation)
-    assert last.explanation.ratio < 0.2
-    assert run(replace(plant, time_s=0), 60, settings=low).share(plant, since=5) >= 0.97
-    dense = run(Plant(40e9, 0.6, hop_s=5e-6, shapes=MATRICES), 20, settings=low).decisions[-1]
-    assert {choice.is_dense for choice in dense.choices} == {True}
+    without = run(replace(plant, time_s=0), 40, settings=FREELY)
+    assert ran.share(plant, since=10) >= without.share(plant, since=10) + 0.05
+
+
+def test_sparse_is_sent_where_it_is_as_quick() -> None:
+    """It loses less at as many bytes, so a link that fits it does not need low rank."""
+    low = replace(FREELY, low_rank=(8, 4, 2, 1))
+    for mbps in (50, 200, 1000):
+        last = run(Plant(mbps * 1e6, costs=GPU, shapes=MATRICES), 40, settings=low).decisions[-1]
+        assert not any(choice.rank for choice in last.choices)
+
+
+def test_dense_comes_before_low_rank() -> None:
+    low = replace(FREELY, low_rank=(8, 4, 2, 1))
+    last = run(Plant(40e9, 0.6, hop_s=5e-6, shapes=MATRICES), 20, settings=low).decisions[-1]
+    assert all(choice.is_dense for choice in last.choices)
 
 
 def test_low_rank_is_not_sent_unless_asked_for() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.cost import Bucket, MeasuredCosts
-from hostlib.compression.control.rungs import lost_energy, rungs
+from hostlib.compression.control.rungs import LOW_RANK_WORTH, lost_energy, rungs
 
 
 def test_the_error_of_an_all_gather() -> None:
@@ -42,7 +42,7 @@ def test_where_nothing_may_be_left_out_there_is_no_int4() -> None:
     assert [(choice.ratio, choice.precision) for choice in found] == [(1, "fp32"), (1, "fp16"), (1, "int8")]
 
 
-def test_low_rank_stands_where_as_many_bytes_of_sparse_int4_do() -> None:
+def test_low_rank_stands_where_half_its_bytes_of_sparse_int4_do() -> None:
     buckets = [Bucket(4_001_000, 8, shapes=((2000, 2000), (1000,))), Bucket(600, 8, shapes=((600,),))]
     found = rungs(buckets, MeasuredCosts(), 0.001, (1, 2, 4))
     assert [rung.choice.rank for rung in found if rung.choice.rank] == [4, 2, 1]
@@ -52,7 +52,7 @@ def test_low_rank_stands_where_as_many_bytes_of_sparse_int4_do() -> None:
         if rung.choice.rank
         or ((rung.choice.precision, rung.choice.collective) == ("int4", "reduce-scatter") and rung.choice.ratio < 1)
     ]
-    sizes_bytes = [rung.link_bytes for rung in int4]
+    sizes_bytes = [rung.link_bytes * (LOW_RANK_WORTH if rung.choice.rank else 1) for rung in int4]
     assert sizes_bytes == sorted(sizes_bytes, reverse=True)
     assert [rung for rung in found if not rung.choice.rank] == list(rungs(buckets, MeasuredCosts(), 0.001))
 
