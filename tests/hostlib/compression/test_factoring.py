@@ -93,7 +93,7 @@ def test_it_is_power_sgd(size: int, rows: int, columns: int, rank: int, seed: in
     shape = (2 * rows, 2 * columns)
     assume(is_low_rank(shape, rank))
     job = Job([shape], size)
-    plain = Plain(WarmStarts().of("p0", shape[1], rank, CPU).double().numpy(), size, shape[0])
+    plain = Plain(WarmStarts().of("p0", shape[1], rank, CPU).t().double().numpy(), size, shape[0])
     for step in range(4):
         gradients = _gradients(size, [shape], seed + 7 * step)
         results = job.mean(list(gradients), low_rank(rank))
@@ -223,19 +223,17 @@ def test_each_rank_of_matrices_has_a_start_of_its_own() -> None:
     first = starts.of("a", 9, 2, CPU)
     torch.testing.assert_close(WarmStarts().of("a", 9, 2, CPU), first, rtol=0, atol=0)
     assert not torch.equal(starts.of("b", 9, 2, CPU), first)
-    starts.keep("a", torch.ones(9, 2))
-    assert torch.equal(starts.of("a", 9, 2, CPU), torch.ones(9, 2))
+    starts.keep("a", torch.ones(2, 9))
+    assert torch.equal(starts.of("a", 9, 2, CPU), torch.ones(2, 9))
     assert torch.equal(starts.of("a", 9, 1, CPU), WarmStarts().of("a", 9, 1, CPU))
-    assert starts.of("a", 8, 2, CPU).shape == (8, 2)  # another parameter of that name
+    assert starts.of("a", 8, 2, CPU).shape == (2, 8)  # another parameter of that name
 
 
-@pytest.mark.parametrize(
-    "matrix", [torch.zeros(5, 2), torch.ones(5, 2), torch.full((5, 2), 1e-30), torch.eye(5)[:, :3]]
-)
-def test_columns_become_orthonormal_whatever_they_are(matrix: torch.Tensor) -> None:
+@pytest.mark.parametrize("matrix", [torch.zeros(2, 5), torch.ones(2, 5), torch.full((2, 5), 1e-30), torch.eye(5)[:3]])
+def test_rows_become_orthonormal_whatever_they_are(matrix: torch.Tensor) -> None:
     found = orthonormal(matrix)
-    torch.testing.assert_close(found.t() @ found, torch.eye(matrix.shape[1]))
-    torch.testing.assert_close(found @ (found.t() @ matrix), matrix)
+    torch.testing.assert_close(found @ found.t(), torch.eye(len(matrix)))
+    torch.testing.assert_close((matrix @ found.t()) @ found, matrix)
 
 
 def test_values_of_known_shapes() -> None:

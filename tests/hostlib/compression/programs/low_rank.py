@@ -41,7 +41,7 @@ class _Hook:
             return
         factored = [each for each in self.layout[index] if is_low_rank(tuple(each[1].shape), rank)]
         starts = [
-            WarmStarts().of(name, each[0].numel(), rank, torch.device("cpu")).reshape(-1) for name, each in factored
+            WarmStarts().of(name, each[0].numel(), rank, torch.device("cpu")).t().reshape(-1) for name, each in factored
         ]
         self.state.p_memory_dict[index] = torch.zeros(rank * sum(len(each) for _, each in factored))
         self.state.q_memory_dict[index] = torch.cat(starts)
