@@ -39,7 +39,8 @@ class BudgetSettings:
         lowest_ratio: No bucket is sent at less. Less would be faster where the last bucket is large and the link slow,
             and cost accuracy where no remainder follows.
         start_ratio: Of the first steps, when the network is not known.
-        low_rank: Ranks at which buckets may be sent as low rank where dense does not fit (PowerSGD); none by default.
+        low_rank: Ranks at which buckets of DDP may be sent as low rank (PowerSGD) where dense does not fit. None by
+            default: sparse gradients lose less at as many bytes (``rungs.LOW_RANK_WORTH``).
 
     Raises:
         ValueError: One is out of range.

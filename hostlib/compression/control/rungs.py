@@ -115,7 +115,7 @@ def _rung(choice: Choice, buckets: Sequence[Bucket], measured: MeasuredCosts) ->
 def _sparse_like(choice: Choice, buckets: Sequence[Bucket]) -> Choice:
     """Return the sparse reduce-scatter in int4 that a job's buckets as low rank count as, by bisection."""
     wanted = LOW_RANK_WORTH * _link_bytes(choice, buckets)
-    low, high = 0.0, 1.0
+    low, high = 1 / (1 << _BISECTIONS), 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if _link_bytes(_in_int4(middle), buckets) <= wanted:

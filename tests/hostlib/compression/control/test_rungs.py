@@ -57,6 +57,17 @@ def test_low_rank_stands_where_half_its_bytes_of_sparse_int4_do() -> None:
     assert [rung for rung in found if not rung.choice.rank] == list(rungs(buckets, MeasuredCosts(), 0.001))
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=4),
+    st.integers(1, 1000),
+    st.integers(1, 9),
+)
+def test_low_rank_of_any_shapes_has_an_error(shapes: list[tuple[int, int]], ranks: int, rank: int) -> None:
+    buckets = [Bucket(rows * columns, ranks, shapes=((rows, columns),)) for rows, columns in shapes]
+    (found,) = (rung for rung in rungs(buckets, MeasuredCosts(), 1.0, (rank,)) if rung.choice.rank)
+    assert 0 < found.error < 1
+
+
 def test_neighbours_differ_by_a_sixth_in_bytes() -> None:
     """So what is left over of a budget is at most that share of it."""
     found = rungs([Bucket(10_000_000, 8)], MeasuredCosts(), 0.001)
