@@ -90,7 +90,6 @@ def _settled(steps: Sequence[Step], job: Job, end_s: float) -> PlayedJob:
     elements = [bucket.elements for bucket in job.model.buckets]
     ratios = []
     for step in counted:
-        assert isinstance(step.plan, tuple)  # nobody chooses low rank
         sent = sum(choice.ratio * size for choice, size in zip(step.plan, elements, strict=True))
         sent += 0.0 if step.remainder is None else step.remainder.ratio * elements[-1]
         ratios.append(sent / sum(elements))

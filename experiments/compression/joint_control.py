@@ -21,12 +21,12 @@ from controller.registry.requests import (
     TaskGraphRequest,
     TransferRequest,
 )
-from experiments.compression.sending import dense_plan, sendings
+from experiments.compression.sending import bucket_of, dense_plan, sendings
 from experiments.compression.shared_star import Served, host_rates_bps
 from experiments.compression.star import HOSTS, PAIRS, Pattern
 from experiments.compression.timeline import FORWARD_SHARE, Job, Step
 from hostlib.compression.agreement import Proposal
-from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
+from hostlib.compression.control.cost import MeasuredCosts, transmission_cost
 from hostlib.compression.telling import Telling
 from policies.job import Profile
 from policies.plan import Plan
@@ -158,9 +158,8 @@ def _dense_flows_bytes(job: Job) -> list[int]:
 
 def _share_sent(job: Job, step: Step) -> float:
     """Return what a rank sent in a step, over what it would have sent uncompressed."""
-    buckets = [Bucket(bucket.elements, HOSTS) for bucket in job.model.buckets]
+    buckets = list(map(bucket_of, job.model.buckets))
     none = MeasuredCosts()
-    assert isinstance(step.plan, tuple)  # a controller never chooses low rank
     choices = list(zip(step.plan, buckets, strict=True))
     if step.remainder is not None:
         choices.append((step.remainder, buckets[-1]))

@@ -20,11 +20,12 @@ from experiments.compression.outcomes import (
     UnderScenario,
 )
 from experiments.compression.real_models import MODELS, RealModel
-from experiments.compression.sending import TABLES, LowRank, low_rank_values
+from experiments.compression.sending import TABLES, bucket_of
 from experiments.compression.tasks import task_named
 from experiments.compression.timeline import Job, Step, run
 from experiments.compression.training import train
 from experiments.scenarios.backend import Backend
+from hostlib.compression.control.cost import share_sent
 
 SETTLED_STEPS = 20
 """From this step on, throughput at one rate counts."""
@@ -115,19 +116,17 @@ def _steady_share(job: Job, method: Method, part: Condition, backend: Backend) -
 
 
 def _used_where_compressed(steps: Sequence[Step]) -> float | None:
-    compressed = [
-        step for step in steps if isinstance(step.plan, tuple) and any(choice.ratio < 1 for choice in step.plan)
-    ]
+    compressed = [step for step in steps if any(choice.ratio < 1 for choice in step.plan)]
     if not compressed:
         return None
     return sum(min(step.busy_s, step.free_s) for step in compressed) / sum(step.free_s for step in compressed)
 
 
 def _ratio(step: Step, model: RealModel) -> float:
-    if isinstance(step.plan, LowRank):
-        sent: float = sum(sum(low_rank_values(bucket, step.plan.rank)) for bucket in model.buckets)
-    else:
-        later = [0.0] * (len(step.plan) - 1) + [step.remainder.ratio if step.remainder else 0.0]
-        shares = (min(1.0, choice.ratio + more) for choice, more in zip(step.plan, later, strict=True))
-        sent = sum(share * bucket.elements for share, bucket in zip(shares, model.buckets, strict=True))
+    sent = 0.0
+    for choice, bucket in zip(step.plan, map(bucket_of, model.buckets), strict=True):
+        sent += share_sent(choice, bucket) * bucket.elements
+    if step.remainder is not None:
+        last = bucket_of(model.buckets[-1])
+        sent += min(share_sent(step.remainder, last), 1 - share_sent(step.plan[-1], last)) * last.elements
     return sent / model.elements

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.compression.sending import LowRank, StepPlan
-from hostlib.compression.choice import Choice, Collective, Precision
+from experiments.compression.sending import StepPlan
+from hostlib.compression.choice import Choice, Collective, Precision, low_rank
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.controllers import MODES
 
@@ -41,8 +41,7 @@ def _alike(choice: Choice) -> PlanAt:
 
 
 def _power_sgd(rank: int, start: Callable[[int], int]) -> PlanAt:
-    before = _alike(DENSE)
-    return lambda step, steps, buckets: before(step, steps, buckets) if step < start(steps) else LowRank(rank)
+    return lambda step, steps, buckets: (DENSE if step < start(steps) else low_rank(rank),) * buckets
 
 
 def _dgc(step: int, steps: int, buckets: int) -> StepPlan:

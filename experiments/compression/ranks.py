@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from experiments.compression.star import HOSTS
-from hostlib.compression.choice import Choice
+from hostlib.compression.choice import Choice, low_rank
 from hostlib.compression.collectives import AllGather, AllReduce, Exchange, Ranks
 from hostlib.compression.lanes import Transmission
-from hostlib.compression.residuals import Residuals, Section
+from hostlib.compression.residuals import Residuals, Section, Sections
 from hostlib.compression.transmissions import Gradient, Reducer
 
 
@@ -38,18 +38,39 @@ class VirtualRanks:
             weights: Of the bucket, flat.
             choice: What it is sent as.
         """
-        sections = (Section(f"bucket {bucket}", len(weights)),)
+        return self._reduced(gradients, (Section(f"bucket {bucket}", len(weights)),), [weights], choice)
+
+    def low_rank_mean(
+        self, gradients: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor], rank: int
+    ) -> torch.Tensor:
+        """Return the mean of whole gradients that are sent as low rank, likewise.
+
+        Args:
+            gradients: Flat; they are changed.
+            parameters: Theirs, in order.
+            rank: Of the matrices that are sent.
+        """
+        sections = tuple(Section(f"parameter {number}", each.numel()) for number, each in enumerate(parameters))
+        return self._reduced(gradients, sections, parameters, low_rank(rank))
+
+    def remainder(self, bucket: int, weights: torch.Tensor, choice: Choice) -> torch.Tensor:
+        """Return the mean of what one bucket left out before, likewise."""
+        return self.mean(bucket, [torch.zeros_like(weights) for _ in self.residuals], weights, choice).clone()
+
+    def _reduced(
+        self,
+        gradients: Sequence[torch.Tensor],
+        sections: Sections,
+        parameters: Sequence[torch.Tensor],
+        choice: Choice,
+    ) -> torch.Tensor:
         transmissions = []
         for rank, (reducer, gradient) in enumerate(zip(self._reducers, gradients, strict=True)):
             self._reductions += 1
             # Any two ranks, steps and buckets have seeds that are no neighbours.
             seed = self._reductions * 0x9E3779B1 + rank
-            transmissions.append(reducer.transmission(Gradient(gradient, sections, [weights], seed), choice))
+            transmissions.append(reducer.transmission(Gradient(gradient, sections, parameters, seed), choice))
         return reduced(transmissions)
-
-    def remainder(self, bucket: int, weights: torch.Tensor, choice: Choice) -> torch.Tensor:
-        """Return the mean of what one bucket left out before, likewise."""
-        return self.mean(bucket, [torch.zeros_like(weights) for _ in self.residuals], weights, choice).clone()
 
 
 def reduced(transmissions: Sequence[Transmission]) -> torch.Tensor:

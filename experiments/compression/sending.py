@@ -6,9 +6,8 @@ with the numbers of a stated table.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
-from experiments.compression.real_models import ModelBucket, Shape
+from experiments.compression.real_models import ModelBucket
 from experiments.compression.star import HOP_S, HOSTS, Transfer, all_gather, all_reduce, exchange
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.codecs import dense, sparse
@@ -18,13 +17,12 @@ from hostlib.compression.control.cost import (
     Bucket,
     Linear,
     MeasuredCosts,
+    low_rank_bytes,
     transmission_cost,
     values_sent,
 )
+from hostlib.compression.shapes import factor_sizes
 
-_FP32_BYTES = 4
-MIN_COMPRESSION_RATE = 2
-"""PowerSGD sends a matrix as it is where low rank saves less: the default of PyTorch's hook."""
 GPU_SPEEDUP = 20
 """A GPU is taken to encode so many times faster than one core of the measured CPU."""
 
@@ -36,13 +34,11 @@ class CodecTable:
     Attributes:
         name: Of the device.
         costs: Of the product's codecs, as its cost model takes them.
-        multiply_add_s: Of one multiply-add of PowerSGD's products of matrices.
         form: Of the indices of sparse payloads.
     """
 
     name: str
     costs: MeasuredCosts
-    multiply_add_s: float
     form: Form
 
 
@@ -54,8 +50,8 @@ CPU = CodecTable(
         convert=Linear(10e-6, 0.15e-9),
         hop_s=HOP_S,
         quantise=Linear(100e-6, 3e-9),
+        factor=Linear(0, 0, 0.3e-9),
     ),
-    multiply_add_s=0.3e-9,
     form=Form.ELIAS_FANO,
 )
 """The best of forty on one core of an AMD EPYC with numba 0.68.1 and torch 2.13.0, for 4 million elements and ratios of
@@ -74,8 +70,8 @@ GPU = CodecTable(
         _faster(CPU.costs.convert),
         HOP_S,
         _faster(CPU.costs.quantise),
+        _faster(CPU.costs.factor),
     ),
-    CPU.multiply_add_s / GPU_SPEEDUP,
     form=Form.ELIAS_FANO,
 )
 PLAIN_INDICES = replace(GPU, name="GPU, plain indices", form=Form.PLAIN)
@@ -83,15 +79,8 @@ PLAIN_INDICES = replace(GPU, name="GPU, plain indices", form=Form.PLAIN)
 TABLES = {table.name: table for table in (GPU, CPU, PLAIN_INDICES)}
 
 
-@dataclass(frozen=True, slots=True)
-class LowRank:
-    """PowerSGD (Vogels et al. 2019) of a rank, as PyTorch's hook sends it."""
-
-    rank: int
-
-
-StepPlan = tuple[Choice, ...] | LowRank
-"""What all buckets of a step are sent as."""
+StepPlan = tuple[Choice, ...]
+"""What each bucket of a step is sent as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +96,26 @@ def sendings(
     plan: StepPlan, buckets: Sequence[ModelBucket], table: CodecTable, form: Form | None = None
 ) -> tuple[Sending, ...]:
     """Return how each bucket of a model is sent; ``form`` replaces the table's."""
-    if isinstance(plan, LowRank):
-        return tuple(_low_rank(plan.rank, bucket, table) for bucket in buckets)
-    return tuple(sending_of(choice, bucket.elements, table, form) for choice, bucket in zip(plan, buckets, strict=True))
+    return tuple(sending_of(choice, bucket, table, form) for choice, bucket in zip(plan, buckets, strict=True))
 
 
-def sending_of(choice: Choice, elements: int, table: CodecTable, form: Form | None = None) -> Sending:
-    """Return how one bucket of so many elements is sent; ``form`` replaces the table's."""
-    transfers = _transfers(choice, elements, form or table.form)
-    charged = transmission_cost(choice, Bucket(elements, HOSTS), table.costs)
-    return Sending(transfers, charged.encode_s, charged.decode_s)
+def sending_of(choice: Choice, bucket: ModelBucket, table: CodecTable, form: Form | None = None) -> Sending:
+    """Return how one bucket is sent; ``form`` replaces the table's."""
+    costed = bucket_of(bucket)
+    charged = transmission_cost(choice, costed, table.costs)
+    return Sending(_transfers(choice, costed, form or table.form), charged.encode_s, charged.decode_s)
 
 
-def _transfers(choice: Choice, elements: int, form: Form) -> tuple[Transfer, ...]:
+def bucket_of(bucket: ModelBucket, *, has_remainder: bool = False) -> Bucket:
+    """Return a model's bucket as the product's cost model has it."""
+    return Bucket(bucket.elements, HOSTS, has_remainder=has_remainder, shapes=bucket.shapes)
+
+
+def _transfers(choice: Choice, bucket: Bucket, form: Form) -> tuple[Transfer, ...]:
+    elements = bucket.elements
+    if choice.rank:
+        sizes_bytes = low_rank_bytes(bucket, factor_sizes(bucket.shapes, choice.rank))
+        return tuple(all_reduce(size_bytes) for size_bytes in sizes_bytes if size_bytes)
     if choice.collective is Collective.REDUCE_SCATTER:
         # The longest of the ranges that the ranks own.
         part_bytes = _payload_bytes(choice, -(-elements // HOSTS), form)
@@ -133,33 +129,6 @@ def _payload_bytes(choice: Choice, elements: int, form: Form) -> int:
     if choice.ratio >= 1:
         return dense.wire_bytes(elements, choice.precision)
     return sparse.wire_bytes(elements, values_sent(choice, elements), choice.precision, form)
-
-
-def is_low_rank(shape: Shape, rank: int) -> bool:
-    """Return whether PowerSGD sends a parameter of a shape as two matrices of a rank."""
-    rows, columns = shape[0], prod(shape[1:])
-    return len(shape) > 1 and (rows + columns) * rank * MIN_COMPRESSION_RATE < rows * columns
-
-
-def low_rank_values(bucket: ModelBucket, rank: int) -> tuple[int, int, int]:
-    """Return how many values of a bucket PowerSGD sends as they are, in all P, and in all Q."""
-    factors = _factors(bucket, rank)
-    return (
-        bucket.elements - sum(rows * columns for rows, columns in factors),
-        rank * sum(rows for rows, _ in factors),
-        rank * sum(columns for _, columns in factors),
-    )
-
-
-def _factors(bucket: ModelBucket, rank: int) -> list[tuple[int, int]]:
-    return [(shape[0], prod(shape[1:])) for shape in bucket.shapes if is_low_rank(shape, rank)]
-
-
-def _low_rank(rank: int, bucket: ModelBucket, table: CodecTable) -> Sending:
-    """Charge three all-reduces: of what is sent as it is, of all P, of all Q. Each matrix has three products."""
-    product_s = table.multiply_add_s * rank * sum(rows * columns for rows, columns in _factors(bucket, rank))
-    transfers = tuple(all_reduce(_FP32_BYTES * count) for count in low_rank_values(bucket, rank) if count)
-    return Sending(transfers, encode_s=product_s, decode_s=2 * product_s)
 
 
 def dense_plan(buckets: Sequence[ModelBucket], precision: Precision = Precision.FP32) -> tuple[Choice, ...]:

@@ -15,7 +15,7 @@ from itertools import count
 from experiments.compression.conditions import Conditions
 from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
-from experiments.compression.sending import CodecTable, Sending, StepPlan, dense_plan, sending_of, sendings
+from experiments.compression.sending import CodecTable, Sending, StepPlan, bucket_of, dense_plan, sending_of, sendings
 from experiments.compression.star import HOP_S, HOSTS, Star, Transfer
 from experiments.compression.stars import star_on
 from experiments.scenarios.backend import Backend
@@ -23,7 +23,6 @@ from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.budget import BudgetSettings
-from hostlib.compression.control.cost import Bucket
 from hostlib.compression.control.paper import PaperParameters
 from hostlib.compression.controllers import controllers_of
 
@@ -106,14 +105,12 @@ def controlled(job: Job, mode: str) -> Plans:
     """
     step, proposal = yield dense_plan(job.model.buckets), None
     *others, last = job.model.buckets
-    buckets = [Bucket(bucket.elements, HOSTS) for bucket in others]
-    buckets.append(Bucket(last.elements, HOSTS, has_remainder=True))
+    buckets = [*map(bucket_of, others), bucket_of(last, has_remainder=True)]
     controller = controllers_of(mode, BudgetSettings(), PaperParameters())(buckets, job.table.costs)
     while True:
         sent, remainder, message = step.plan, step.remainder, proposal.to_bytes()
         step, proposal = yield controller.choices, controller.remainder
         proposals, _ = read_proposals([message] * HOSTS)
-        assert isinstance(sent, tuple)  # a controller never chooses low rank
         controller.decide(sent, agreed(proposals), remainder)
 
 
@@ -136,7 +133,7 @@ def begun(job: Job, planned: Planned, start_s: float, form: Form | None = None) 
     """Begin a step at a time; return the step, and what a rank measures of it."""
     plan, remainder = planned
     sent = sendings(plan, job.model.buckets, job.table, form)
-    before = None if remainder is None else sending_of(remainder, job.model.buckets[-1].elements, job.table)
+    before = None if remainder is None else sending_of(remainder, job.model.buckets[-1], job.table)
     encoding_s = busy_s = decoded_s = 0.0
     network_free_s = encoded_at_s = start_s
     ready_s, network_s = [], []

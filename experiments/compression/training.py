@@ -12,11 +12,10 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from experiments.compression.low_rank import PowerSgd
 from experiments.compression.outcomes import FoldCurve
 from experiments.compression.ranks import VirtualRanks
 from experiments.compression.real_models import RealModel
-from experiments.compression.sending import LowRank
+from experiments.compression.sending import StepPlan
 from experiments.compression.star import HOSTS
 from experiments.compression.tasks import Examples, Task
 from experiments.compression.timeline import Planned
@@ -34,16 +33,15 @@ class FlatModel:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self._parameters = list(reversed(list(model.parameters())))
-        self.shapes = [tuple(parameter.shape) for parameter in self._parameters]
-        self.weights = torch.cat([parameter.detach().reshape(-1) for parameter in self._parameters])
-        for parameter, view in zip(self._parameters, self._views(self.weights), strict=True):
+        self.parameters = list(reversed(list(model.parameters())))
+        self.weights = torch.cat([parameter.detach().reshape(-1) for parameter in self.parameters])
+        for parameter, view in zip(self.parameters, self._views(self.weights), strict=True):
             parameter.data = view
 
     def gradient(self, examples: Examples, chosen: torch.Tensor, into: torch.Tensor) -> None:
         """Write the gradient of the mean loss of these examples."""
         into.zero_()
-        for parameter, view in zip(self._parameters, self._views(into), strict=True):
+        for parameter, view in zip(self.parameters, self._views(into), strict=True):
             parameter.grad = view
         loss = nn.functional.cross_entropy(self.model(examples.inputs[chosen]), examples.classes[chosen])
         loss.backward()
@@ -55,8 +53,8 @@ class FlatModel:
         return int((torch.cat(guessed) == examples.classes[chosen]).sum())
 
     def _views(self, flat: torch.Tensor) -> list[torch.Tensor]:
-        parts = flat.split([math.prod(shape) for shape in self.shapes])
-        return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        parts = flat.split([parameter.numel() for parameter in self.parameters])
+        return [part.view(parameter.shape) for part, parameter in zip(parts, self.parameters, strict=True)]
 
 
 def bucket_ranges(elements: int, model: RealModel) -> list[slice]:
@@ -77,6 +75,13 @@ def order_of(training: torch.Tensor, fold: int, steps: int) -> torch.Tensor:
     return torch.cat(epochs)[:needed].view(steps, HOSTS, IMAGES_PER_RANK)
 
 
+def _rank_of_all(plan: StepPlan) -> int:
+    """Return the rank of a step's low rank. Raises ValueError where buckets differ, as they cut the matrices."""
+    if len(set(plan)) > 1:
+        raise ValueError(f"plan: low rank is of all buckets alike, got {plan}")
+    return plan[0].rank
+
+
 def train(task: Task, fold: int, plans: Sequence[Planned], real: RealModel, *, corrects_momentum: bool) -> FoldCurve:
     """Train on all folds but one, a step for each plan, and test on that one."""
     torch.set_num_threads(1)
@@ -90,16 +95,14 @@ def train(task: Task, fold: int, plans: Sequence[Planned], real: RealModel, *, c
     ranges = bucket_ranges(len(flat.weights), real)
     gradients = torch.zeros(HOSTS, len(flat.weights))
     velocity = torch.zeros_like(flat.weights)
-    low_rank: PowerSgd | None = None
     tests = {round((number + 1) * len(plans) / EVALUATIONS): 0 for number in range(EVALUATIONS)}
     for step, (plan, remainder) in enumerate(plans):
         for rank in range(HOSTS):
             flat.gradient(examples, order[step, rank], gradients[rank])
-        if isinstance(plan, LowRank):
-            low_rank = low_rank or PowerSgd(flat.shapes, plan.rank)
-            mean = low_rank.approximate(gradients.mean(dim=0))
-        else:
-            with torch.no_grad():
+        with torch.no_grad():
+            if any(choice.rank for choice in plan):
+                mean = ranks.low_rank_mean(list(gradients), flat.parameters, _rank_of_all(plan))
+            else:
                 last, late = len(ranges) - 1, None
                 if remainder is not None:
                     late = ranks.remainder(last, flat.weights[ranges[-1]], remainder)

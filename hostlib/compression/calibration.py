@@ -1,5 +1,6 @@
 """What encoding and decoding cost on this machine, measured once when a job starts."""
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +11,15 @@ from hostlib.compression.choice import Precision
 from hostlib.compression.codecs import dense, sparse
 from hostlib.compression.collectives import AllGather, Ranks, synchronize
 from hostlib.compression.control.cost import Linear, MeasuredCosts
+from hostlib.compression.factoring import Factoring, WarmStarts
+from hostlib.compression.residuals import Held, Section
 
 _SMALL, _LARGE = 1 << 14, 1 << 20
 _FEW, _MANY = 100, 10
 """One of so many elements is selected."""
+_MATRIX = 1 << 18
+_LOW, _HIGH = 1, 4
+"""Elements and ranks of the square matrices that are factored."""
 _REPETITIONS = 5
 _WITHIN_S = 0.15
 """What is not measured by then has been measured once."""
@@ -38,12 +44,18 @@ def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
     vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
     convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
     quantise = [clock.best_s(partial(dense.encode, vector, Precision.INT8)) for vector in vectors]
+    factored = [(_SMALL, _SMALL * _LOW), (_MATRIX, _MATRIX * _LOW), (_MATRIX, _MATRIX * _HIGH)]
+    factor = [
+        clock.best_s(partial(_factor, torch.ones(elements, device=device), products // elements)) / 3
+        for elements, products in factored
+    ]
     return MeasuredCosts(
         linear(sizes, select),
         linear(sizes, scatter),
         linear(sizes[:2], convert),
         _hop_s(ranks, device),
         linear(sizes[:2], quantise),
+        linear(factored, factor),
     )
 
 
@@ -62,6 +74,7 @@ def slowest(costs: list[MeasuredCosts]) -> MeasuredCosts:
         most(lambda cost: cost.convert),
         max(cost.hop_s for cost in costs),
         most(lambda cost: cost.quantise),
+        most(lambda cost: cost.factor),
     )
 
 
@@ -69,6 +82,15 @@ def _receive(payload: torch.Tensor, into: torch.Tensor) -> None:
     """Do what is done with a bucket when its payloads have come."""
     sparse.decode_add(payload, into.zero_())
     into.mul_(0.5)
+
+
+def _factor(gradient: torch.Tensor, rank: int) -> None:
+    """Do all that low rank computes for one square matrix, as if there were one rank."""
+    rows = math.isqrt(gradient.numel())
+    section, held = Section("matrix", gradient.numel()), Held(torch.zeros_like(gradient), None)
+    factoring = Factoring(gradient, [(section, (rows, rows))], held, 0.0, rank, WarmStarts())
+    factoring.settle(factoring.right(factoring.left()))
+    factoring.decode(factoring.others(), gradient)
 
 
 def linear(sizes: list[tuple[int, int]], times_s: list[float]) -> Linear:

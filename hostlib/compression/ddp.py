@@ -67,6 +67,7 @@ class DdpHook:
             self._ranks.size,
             precision or Precision.FP32,
             has_remainder=bucket.is_last() and not self._residuals.momentum,
+            shapes=tuple(tuple(parameter.shape) for parameter in parameters),
         )
         gradient = Gradient(buffer, sections, parameters, self._steps.seed(self._ranks))
         sent = self._steps.next_bucket(gradient, compressible)

@@ -68,6 +68,8 @@ class Rounds:
         self._seen.add(name)
         gradient = Gradient(tensor, (Section(name, tensor.numel()),), (), self._steps.seed(ranks))
         sent = self._steps.next_bucket(gradient, Bucket(tensor.numel(), ranks.size, precision))
+        if sent.choice is not None and sent.choice.rank:
+            raise ValueError(f"rank: expected 0, as a module's shards are no matrices, got {sent.choice.rank}")
         return carry_here(reducer.transmission(gradient, sent.choice), sent.carried, ranks, tensor.device, beside)
 
 

@@ -23,6 +23,7 @@ from hostlib.compression.calibration import measured_costs, slowest
 from hostlib.compression.choice import Collective, Precision
 from hostlib.compression.collectives import Ranks
 from hostlib.compression.control.budget import BudgetSettings
+from hostlib.compression.control.cost import share_sent
 from hostlib.compression.control.paper import PaperParameters
 from hostlib.compression.controllers import Controllers, controllers_of
 from hostlib.compression.ddp import DdpHook
@@ -42,9 +43,10 @@ class BucketStatistics:
     Attributes:
         parameters: Names; of FSDP2, the module's.
         elements: Their number.
-        ratio: Share of the elements that were sent.
+        ratio: Share of the elements that were sent; of low rank, its values over the elements.
         precision: Of the values.
         collective: How they were summed.
+        rank: Of low rank; 0: it was not.
         passed_on: Why it was not sent like that, but as it was; None: it was.
         sent_bytes: Payload that this rank sent.
     """
@@ -54,6 +56,7 @@ class BucketStatistics:
     ratio: float
     precision: Precision
     collective: Collective
+    rank: int
     passed_on: str | None
     sent_bytes: int
 
@@ -249,6 +252,8 @@ class NetSense:
             raise ValueError(f"mode: {self._mode} is sparse, and is_sparse_sharded is off")
         if not is_sparse and self._residuals.momentum:
             raise ValueError("momentum: it corrects what sparse gradients leave out, and is_sparse_sharded is off")
+        if self._budget.low_rank:
+            raise ValueError("low_rank: it is for DistributedDataParallel, as FSDP2's shards are no matrices")
         budget = self._budget if is_sparse else replace(self._budget, lowest_ratio=1.0, start_ratio=1.0)
         if replicas is None:
             steps, ranks = self._begin(mesh.get_group(mesh.ndim - 1), device, budget)
@@ -322,9 +327,10 @@ def _statistics(sent: Sent) -> BucketStatistics:
     return BucketStatistics(
         tuple(section.name for section in sent.gradient.sections),
         sent.bucket.elements,
-        choice.ratio,
+        share_sent(choice, sent.bucket),
         choice.precision,
         choice.collective,
+        choice.rank,
         sent.gradient.passed_on,
         sent.carried.sent_bytes,
     )

@@ -15,8 +15,10 @@ from hostlib.compression.codecs.payload import is_finite as was_finite
 from hostlib.compression.codecs.values import largest_magnitude
 from hostlib.compression.collectives import AllGather, AllReduce, Exchange, Ranks, SparseAllReduce
 from hostlib.compression.encoding import Encoding, is_finite
+from hostlib.compression.factoring import Factoring, WarmStarts
 from hostlib.compression.lanes import Transmission
 from hostlib.compression.residuals import Residuals, Sections
+from hostlib.compression.shapes import Shape, is_low_rank
 
 PRECISIONS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
 """Of gradients that can be compressed; others are passed on."""
@@ -43,6 +45,11 @@ class Gradient:
     seed: int
     passed_on: str | None = None
 
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Of its parameters."""
+        return tuple(tuple(parameter.shape) for parameter in self.parameters)
+
 
 class Reducer:
     """Makes transmissions between ranks that all make the same ones.
@@ -55,6 +62,7 @@ class Reducer:
     def __init__(self, ranks: Ranks, residuals: Residuals) -> None:
         self._ranks = ranks
         self._residuals = residuals
+        self._starts = WarmStarts()
 
     def transmission(self, gradient: Gradient, choice: Choice | None) -> Transmission:
         """Return what sends a gradient as chosen; None: as it is."""
@@ -69,6 +77,8 @@ class Reducer:
             return self._as_it_is(gradient)
         if choice is None:
             choice = Choice(1, native, Collective.ALL_REDUCE)
+        if choice.rank and any(is_low_rank(shape, choice.rank) for shape in gradient.shapes):
+            return self._factored(gradient, choice.rank)
         if choice.ratio < 1 and choice.collective == Collective.REDUCE_SCATTER:
             return self._scattered(gradient, choice)
         if choice.ratio < 1:
@@ -144,13 +154,32 @@ class Reducer:
             encoding.add(payload[:size_bytes], total[each.start : each.stop])
         return _mean(total, buffer, ranks.size)
 
+    def _factored(self, gradient: Gradient, rank: int) -> Transmission:
+        """Send matrices as P and Q, the rest as it is. P goes first, as it tells whether all gradients are finite."""
+        buffer, size = gradient.buffer, self._ranks.size
+        held = self._residuals.held(gradient.sections, buffer.device)
+        matrices = zip(gradient.sections, gradient.shapes, strict=True)
+        factoring = Factoring(buffer, matrices, held, self._residuals.momentum, rank, self._starts)
+        left = yield AllReduce(factoring.left())
+        if not is_finite(left):
+            return (yield from self._passed_on(gradient, factoring))
+        others = factoring.others().mul_(1 / size).to(buffer.dtype)
+        if others.numel():
+            yield AllReduce(others)
+        right = yield AllReduce(factoring.right(left))
+        if not is_finite(right):
+            return (yield from self._passed_on(gradient, factoring))
+        factoring.settle(right.mul_(1 / size))
+        yield None
+        return factoring.decode(others, buffer)
+
     def _encoding(self, gradient: Gradient, choice: Choice) -> Encoding:
         held = self._residuals.held(gradient.sections, gradient.buffer.device)
         return Encoding(gradient.buffer, held, self._residuals.momentum, choice, gradient.seed)
 
-    def _passed_on(self, gradient: Gradient, encoding: Encoding) -> Transmission:
+    def _passed_on(self, gradient: Gradient, encoded: Encoding | Factoring) -> Transmission:
         gradient.passed_on = NOT_FINITE
-        encoding.take_back()
+        encoded.take_back()
         return (yield from self._as_it_is(gradient))
 
 

@@ -19,7 +19,7 @@ from statistics import median_low
 
 from hostlib.compression.agreement import Agreed
 from hostlib.compression.choice import Choice, Collective, Precision
-from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, transmission_cost
+from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, share_sent, transmission_cost
 from hostlib.compression.control.explanation import Explanation, Outcome, RateSource
 from hostlib.compression.control.filling import Filling, services_of
 from hostlib.compression.control.network import PROBING_GAIN, Network, sensed
@@ -39,6 +39,8 @@ class BudgetSettings:
         lowest_ratio: No bucket is sent at less. Less would be faster where the last bucket is large and the link slow,
             and cost accuracy where no remainder follows.
         start_ratio: Of the first steps, when the network is not known.
+        low_rank: Ranks at which buckets of DDP may be sent as low rank (PowerSGD) where dense does not fit. None by
+            default: sparse gradients lose less at as many bytes (``rungs.LOW_RANK_WORTH``).
 
     Raises:
         ValueError: One is out of range.
@@ -47,6 +49,7 @@ class BudgetSettings:
     tolerated_loss: float = 0.02
     lowest_ratio: float = 0.01
     start_ratio: float = 0.02
+    low_rank: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerated_loss <= 1:
@@ -55,6 +58,8 @@ class BudgetSettings:
             raise ValueError(
                 f"expected 0 < lowest_ratio <= start_ratio <= 1, got {self.lowest_ratio} and {self.start_ratio}"
             )
+        if any(rank < 1 for rank in self.low_rank):
+            raise ValueError(f"low_rank: expected ranks of 1 or more, got {self.low_rank}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,9 @@ class Budget:
         self.buckets = tuple(buckets)
         self.measured = measured
         self.settings = settings or BudgetSettings()
-        self.rungs = rungs(self.buckets, measured, self.settings.lowest_ratio) if buckets else ()
+        self.rungs = (
+            rungs(self.buckets, measured, self.settings.lowest_ratio, self.settings.low_rank) if buckets else ()
+        )
         self.elements = sum(bucket.elements for bucket in self.buckets)
         self.remainder_of = next(
             (position for position, bucket in enumerate(self.buckets) if bucket.has_remainder and bucket.elements), None
@@ -199,6 +206,7 @@ class Budget:
             dense_bytes=self.rungs[0].link_bytes,
             fitting_bytes=rate * max(0.0, deadline_s - min(timing.ready_s)),
             sent_bytes=sum(sent),
+            low_rank_buckets=sum(choice.rank > 0 for choice in choices),
         )
         rest = None
         if remainder is not None and self.remainder_of is not None:
@@ -222,7 +230,7 @@ class Budget:
         levels = filling.filled(deadline_s, elements)
         assert levels is not None  # the deadline is not before the fastest
         position = self.remainder_of
-        if position is None or filling.ladder[levels[position]].choice.ratio >= 1:
+        if position is None or filling.ladder[levels[position]].choice.is_dense:
             return filling, levels, None
         with_remainder = filling.with_remainder_of(position)
         filled = with_remainder.filled(deadline_s, [elements[position], *elements])
@@ -245,8 +253,8 @@ class Budget:
             return 1.0
         sent = 0.0
         for position, (choice, bucket) in enumerate(zip(choices, self.buckets, strict=True)):
-            later = remainder.ratio if remainder is not None and position == self.remainder_of else 0.0
-            sent += min(1.0, choice.ratio + later) * bucket.elements
+            later = 0.0 if remainder is None or position != self.remainder_of else share_sent(remainder, bucket)
+            sent += min(1.0, share_sent(choice, bucket) + later) * bucket.elements
         return sent / self.elements
 
 

@@ -1,7 +1,8 @@
 """What a choice costs: bytes on a rank's link, hops, and seconds of encoding and decoding.
 
 Collectives are rings, as gloo's and NCCL's: an all-reduce moves 2(W-1)/W of the bucket in and out of each of W ranks,
-an all-gather W-1 payloads. A sparse reduce-scatter with the all-gather behind it moves 2(W-1)/W of a payload.
+an all-gather W-1 payloads. A sparse reduce-scatter with the all-gather behind it moves 2(W-1)/W of a payload. Low rank
+takes three all-reduces: of what it does not factor, of all P, of all Q.
 
 Every rank computes these numbers for itself and all must agree to the last bit. So they are made of correctly rounded
 operations alone; the logarithm, which libraries round differently, is one of these here.
@@ -11,11 +12,15 @@ import math
 from dataclasses import dataclass
 
 from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.shapes import FactorSizes, Shape, factor_sizes
 
 VALUE_BITS = {Precision.FP32: 32, Precision.BF16: 16, Precision.FP16: 16, Precision.INT8: 8, Precision.INT4: 4}
 
 HEADER_BYTES = 16
 """Of a sparse payload."""
+
+_FACTOR_BYTES = 4
+"""Of a value of P or Q, whatever the gradient's format."""
 
 INDEX_EXCESS = 1.03
 """What indices take over their entropy; within 3 % of what ``codecs.indices`` writes."""
@@ -53,6 +58,8 @@ class MeasuredCosts:
         convert: To convert a dense bucket to another precision, or back.
         hop_s: From one rank to the next, for a message without content.
         quantise: To write a dense bucket in 8 or 4 bits, or to add one.
+        factor: To factor matrices, a third of what low rank computes: fixed per matrix, and as values the multiply-adds
+            of one product with a thin matrix.
     """
 
     select: Linear = Linear()
@@ -60,6 +67,7 @@ class MeasuredCosts:
     convert: Linear = Linear()
     hop_s: float = 0
     quantise: Linear = Linear()
+    factor: Linear = Linear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +79,14 @@ class Bucket:
         world_size: Ranks that add up theirs.
         precision: The format in which DDP hands them over.
         has_remainder: Whether what it leaves out can travel while the next step computes.
+        shapes: Of its parameters; without them there is no low rank.
     """
 
     elements: int
     world_size: int
     precision: Precision = Precision.FP32
     has_remainder: bool = False
+    shapes: tuple[Shape, ...] = ()
 
     @property
     def dense_choice(self) -> Choice:
@@ -133,6 +143,14 @@ def values_sent(choice: Choice, elements: int) -> int:
     return min(elements, max(1, round(choice.ratio * elements)))
 
 
+def share_sent(choice: Choice, bucket: Bucket) -> float:
+    """Return the ratio of a bucket: of low rank its values over its elements."""
+    if not choice.rank or not bucket.elements:
+        return choice.ratio
+    sizes = factor_sizes(bucket.shapes, choice.rank)
+    return (bucket.elements - sizes.elements + sizes.left + sizes.right) / bucket.elements
+
+
 def payload_bytes(choice: Choice, elements: int) -> float:
     """Return what one rank's payload takes: its values and, where it is sparse, a header and its indices.
 
@@ -153,6 +171,8 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
     elements, ranks = bucket.elements, bucket.world_size
     if not elements or ranks == 1:
         return Cost(0, 0, 0, 0, 0)
+    if choice.rank:
+        return _low_rank_cost(bucket, factor_sizes(bucket.shapes, choice.rank), choice.rank, measured)
     payload, others = payload_bytes(choice, elements), ranks - 1
     by_ring = 2 * others / ranks * payload
     if choice.ratio >= 1 and choice.collective != Collective.ALL_GATHER:
@@ -170,3 +190,23 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
     again_s = measured.select.seconds(elements / ranks, values / ranks)
     added_s = measured.scatter.seconds(elements / ranks, values) + measured.scatter.seconds(elements, values)
     return Cost(by_ring, by_ring, 2 * others, selected_s, again_s + added_s)
+
+
+def low_rank_bytes(bucket: Bucket, sizes: FactorSizes) -> tuple[float, float, float]:
+    """Return the bytes of what is not factored, of all P, and of all Q: of the three all-reduces, in their order."""
+    rest = bucket.elements - sizes.elements
+    return (
+        rest * VALUE_BITS[bucket.precision] / 8,
+        float(_FACTOR_BYTES * sizes.left),
+        float(_FACTOR_BYTES * sizes.right),
+    )
+
+
+def _low_rank_cost(bucket: Bucket, sizes: FactorSizes, rank: int, measured: MeasuredCosts) -> Cost:
+    """Charge one third of the computation before the first byte, and two behind and between the collectives."""
+    sent = [size_bytes for size_bytes in low_rank_bytes(bucket, sizes) if size_bytes]
+    others = bucket.world_size - 1
+    by_ring = 2 * others / bucket.world_size * sum(sent)
+    factor = measured.factor
+    third_s = sizes.matrices * factor.fixed_s + (factor.element_s + rank * factor.value_s) * sizes.elements
+    return Cost(by_ring, by_ring, 2 * others * len(sent), third_s, 2 * third_s)

@@ -40,6 +40,7 @@ class Explanation:
         sent_bytes: What a rank sends as decided.
         ratio: Share of all elements that are sent, with the remainder.
         remainder_bytes: What it sends of the remainder, before the first bucket.
+        low_rank_buckets: How many buckets are sent as low rank.
     """
 
     outcome: Outcome
@@ -54,6 +55,7 @@ class Explanation:
     sent_bytes: float = 0
     ratio: float = 0
     remainder_bytes: float = 0
+    low_rank_buckets: int = 0
 
     def __str__(self) -> str:
         if not self.rate_bps:
@@ -62,8 +64,13 @@ class Explanation:
             f"{self.outcome}: {self.dense_bytes / 1e6:.3g} MB dense, {self.fitting_bytes / 1e6:.3g} MB fit, at "
             f"{self.rate_bps / 1e6:.4g} Mbit/s ({self.rate_source}) until {self.deadline_s * 1e3:.4g} ms after the "
             f"backward pass began ({self.slack_s * 1e3:.4g} ms of slack); {self.sent_bytes / 1e6:.3g} MB are sent, "
-            f"ratio {self.ratio:.4g}, and end at {self.finish_s * 1e3:.4g} ms.{self._remainder()}"
+            f"ratio {self.ratio:.4g}, and end at {self.finish_s * 1e3:.4g} ms.{self._low_rank()}{self._remainder()}"
         )
+
+    def _low_rank(self) -> str:
+        if not self.low_rank_buckets:
+            return ""
+        return f" Sent as low rank: {self.low_rank_buckets} of the buckets."
 
     def _remainder(self) -> str:
         if not self.remainder_bytes:

@@ -107,7 +107,7 @@ class Filling:
 
     def _dense_where_it_fits(self, levels: list[int], deadline_s: float, elements: Sequence[int]) -> list[int]:
         """Return the levels with those buckets dense, the largest first, that can be: dense is quicker to encode."""
-        dense = [level for level, rung in enumerate(self.ladder) if rung.choice.ratio >= 1]
+        dense = [level for level, rung in enumerate(self.ladder) if rung.choice.is_dense]
         for position in sorted(range(len(levels)), key=lambda position: -elements[position]):
             for level in dense:
                 if level >= levels[position]:

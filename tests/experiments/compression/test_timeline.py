@@ -5,18 +5,18 @@ import pytest
 from experiments.compression.conditions import Condition, Conditions, fixed
 from experiments.compression.methods import DENSE, METHODS, Method
 from experiments.compression.real_models import Layer, RealModel
-from experiments.compression.sending import CodecTable, LowRank, sending_of, sendings
+from experiments.compression.sending import CodecTable, sending_of, sendings
 from experiments.compression.simulated_star import SimulatedStar
 from experiments.compression.star import HOP_S
 from experiments.compression.timeline import Job, run
-from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.choice import Choice, Collective, Precision, low_rank
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.cost import Linear, MeasuredCosts
 
 MILLION = 1_000_000
 TWO = RealModel("two", (Layer("first", (2 * MILLION, 5)), Layer("last", (2 * MILLION, 1))))
 """Buckets of 2 million elements, ready after a sixth of the backward pass, and of 10 million, ready at its end."""
-FREE = CodecTable("free", MeasuredCosts(hop_s=HOP_S), 0.0, Form.PLAIN)
+FREE = CodecTable("free", MeasuredCosts(hop_s=HOP_S), Form.PLAIN)
 RATE_MBPS = 800.0
 BYTES_PER_S = 1e8
 
@@ -53,7 +53,7 @@ def test_top_k_gathers_seven_payloads_of_values_and_indices() -> None:
 
 
 def test_encoding_delays_the_backward_pass_and_decoding_the_end() -> None:
-    table = CodecTable("slow", MeasuredCosts(Linear(0.1), Linear(0.05), Linear(), HOP_S), 0.0, Form.PLAIN)
+    table = CodecTable("slow", MeasuredCosts(Linear(0.1), Linear(0.05), Linear(), HOP_S), Form.PLAIN)
     end_s, _, _ = _step(METHODS["TopK-0.1"], table)
     # Both buckets are encoded before the last one can leave.
     assert end_s == pytest.approx(3.0 + 0.2 + 7 * (8 * MILLION + 16) / BYTES_PER_S + 7 * HOP_S + 0.05)
@@ -65,14 +65,23 @@ def test_fp16_halves_what_is_sent() -> None:
 
 def test_low_rank_sends_two_thin_matrices() -> None:
     model = RealModel("matrix", (Layer("a", (1000, 2000), has_bias=True),))
-    (sending,) = sendings(LowRank(4), model.buckets, FREE)
+    (sending,) = sendings((low_rank(4),), model.buckets, FREE)
     # The bias as it is, P of 1000 x 4, Q of 2000 x 4, each by a ring.
     assert [transfer.flow_bytes for transfer in sending.transfers] == [1.75 * 4 * count for count in (1000, 4000, 8000)]
 
 
+def test_low_rank_has_three_products_of_each_matrix() -> None:
+    """One before P travels, and two that are charged behind; PyTorch's hook has as many."""
+    model = RealModel("matrix", (Layer("a", (1000, 2000)), Layer("b", (3000, 1000))))
+    table = CodecTable("slow", MeasuredCosts(factor=Linear(0, 0, 1e-9)), Form.PLAIN)
+    sent = sendings((low_rank(4),) * len(model.buckets), model.buckets, table)
+    assert sum(sending.encode_s for sending in sent) == pytest.approx(4 * 5e6 * 1e-9)
+    assert sum(sending.decode_s for sending in sent) == pytest.approx(2 * 4 * 5e6 * 1e-9)
+
+
 def test_a_matrix_that_low_rank_would_hardly_shrink_travels_as_it_is() -> None:
     model = RealModel("small", (Layer("a", (2000, 4)), Layer("b", (300, 300))))
-    (sending,) = sendings(LowRank(100), model.buckets, FREE)
+    (sending,) = sendings((low_rank(100),), model.buckets, FREE)
     assert [transfer.flow_bytes for transfer in sending.transfers] == [1.75 * 4 * 98_000]
 
 
@@ -101,7 +110,7 @@ def test_a_controller_begins_dense_and_follows_the_rate() -> None:
     assert steps[0].plan == (DENSE, DENSE)
     before = [step.plan for step in steps if 30.0 < step.start_s < 60.0]
     after = [step for step in steps if step.start_s > 60.0][5:]
-    assert all(sum(choice.ratio for choice in plan) > 1.0 for plan in before if isinstance(plan, tuple))
+    assert all(sum(choice.ratio for choice in plan) > 1.0 for plan in before)
     assert max(step.end_s - step.start_s for step in after) < 1.1
 
 
@@ -112,7 +121,7 @@ def test_a_remainder_has_the_network_before_the_buckets() -> None:
     last = steps[-1]
     assert last.remainder is not None
     alone = SimulatedStar(fixed(400))
-    transfers = sending_of(last.remainder, 10 * MILLION, FREE).transfers
+    transfers = sending_of(last.remainder, TWO.buckets[-1], FREE).transfers
     took_s = 0.0
     for transfer in transfers:
         took_s = alone.finish_s(transfer, took_s)
@@ -138,5 +147,4 @@ def test_the_papers_controller_sends_little_whatever_the_rate() -> None:
     # docs of control.paper: it collapses, and its start-up ends where it began.
     plans = [run(Job(TWO, 0.5, FREE), METHODS["paper"], fixed(rate), 60)[-1].plan for rate in (200.0, 2000.0)]
     for plan in plans:
-        assert isinstance(plan, tuple)
         assert max(choice.ratio for choice in plan) < 0.1

@@ -31,5 +31,8 @@ def test_two_times_tell_nothing_of_values() -> None:
 
 
 def test_the_slowest_rank_counts() -> None:
-    costs = [MeasuredCosts(select=Linear(1, 5, 3), hop_s=2), MeasuredCosts(select=Linear(2, 4, 3), hop_s=1)]
-    assert slowest(costs) == MeasuredCosts(select=Linear(2, 5, 3), hop_s=2)
+    costs = [
+        MeasuredCosts(select=Linear(1, 5, 3), hop_s=2, factor=Linear(1)),
+        MeasuredCosts(select=Linear(2, 4, 3), hop_s=1, factor=Linear(3)),
+    ]
+    assert slowest(costs) == MeasuredCosts(select=Linear(2, 5, 3), hop_s=2, factor=Linear(3))

@@ -58,7 +58,7 @@ def test_ranks_with_less_data_join(ranks: list[dict[str, Any]]) -> None:
     assert len({rank["uneven"]["digest"] for rank in ranks}) == 1
 
 
-@pytest.mark.parametrize("choice", ["int8", "gathered", "scattered", "pruned"])
+@pytest.mark.parametrize("choice", ["int8", "gathered", "scattered", "pruned", "low rank"])
 def test_what_is_not_finite_is_passed_on_by_all_ranks_and_stays_in_no_residual(
     ranks: list[dict[str, Any]], choice: str
 ) -> None:
@@ -90,6 +90,16 @@ def test_nothing_is_lost_of_a_remainder(ranks: list[dict[str, Any]], case: str) 
             assert found["ratio"] == pytest.approx((4810 * 0.1 + 1344 * 0.6) / 6154)
 
 
+def test_low_rank_leaves_a_remainder_of_low_rank(ranks: list[dict[str, Any]]) -> None:
+    """The last bucket is a matrix of 64 x 20 and a vector; the other one has 64 x 64, 10 x 64 and two vectors."""
+    first, last, later = 74 + 2 * (128 + 74), 64 + 2 * 84, 64 + 84
+    for rank in ranks:
+        found = rank["remainders"]["low rank"]
+        assert found["missing"] < 1e-5
+        assert found["remainder"] == pytest.approx(later / 1344)
+        assert found["ratio"] == pytest.approx((first + last + later) / 6154)
+
+
 def test_all_ranks_choose_the_same_though_one_has_a_slow_link(ranks: list[dict[str, Any]]) -> None:
     choices = [rank["slowed"]["choices"] for rank in ranks]
     assert choices[1:] == choices[:1] * (len(ranks) - 1)
@@ -99,7 +109,9 @@ def test_all_ranks_choose_the_same_though_one_has_a_slow_link(ranks: list[dict[s
     assert len({rank["slowed"]["reason"] for rank in ranks}) == 1
 
 
-@pytest.mark.parametrize("choice", ["fp32", "bf16", "fp16", "int8", "gathered", "gathered-int8", "scattered", "pruned"])
+@pytest.mark.parametrize(
+    "choice", ["fp32", "bf16", "fp16", "int8", "gathered", "gathered-int8", "scattered", "pruned", "low rank"]
+)
 def test_tcp_has_sent_as_many_bytes_as_are_counted(ranks: list[dict[str, Any]], choice: str) -> None:
     for rank in ranks:
         counted, of_tcp = rank["bytes_sent"][choice]

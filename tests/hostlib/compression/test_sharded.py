@@ -81,8 +81,10 @@ def test_what_is_not_finite_is_passed_on_and_stays_in_no_residual(ranks: list[di
 def test_errors_name_the_module(ranks: list[dict[str, Any]]) -> None:
     assert ranks[0]["refused"] == [
         ["ratio: expected 1, as sparse gradients are not opted for, got 0.1", "This was the gradient of module 2."],
+        ["rank: expected 0, as a module's shards are no matrices, got 2", "This was the gradient of module 2."],
         ["mode: paper is sparse, and is_sparse_sharded is off"],
         ["momentum: it corrects what sparse gradients leave out, and is_sparse_sharded is off"],
+        ["low_rank: it is for DistributedDataParallel, as FSDP2's shards are no matrices"],
     ]
 
 
@@ -92,3 +94,17 @@ def test_an_all_reduce_hook_reduces_over_copies(tmp_path: Path) -> None:
         assert 0 < rank["fp16"] < 0.001
         assert 0 < rank["int8"] < 0.03
         assert rank["refused"].startswith("replicas: (root) is on a mesh of 2 dimensions")
+
+
+def test_shards_inside_of_copies_are_compressed_and_copies_are_not(tmp_path: Path) -> None:
+    """Four ranks on a mesh of two copies: what shards send each other is compressed, then PyTorch adds up copies."""
+    for rank in run_job("sharded", "inside_copies", 4, tmp_path):
+        assert rank["fp32"] == 0
+        assert 0 < rank["fp16"] < 0.001
+        assert 0 < rank["int8"] < 0.03
+        assert rank["modules"] == [["2"], ["(root)"], ["0"]]
+        # The first of three steps is fp32: nothing is known of the modules then.
+        assert rank["fp16 bytes"] < 0.7 * rank["fp32 bytes"]
+        assert rank["int8 bytes"] < 0.6 * rank["fp32 bytes"]
+        assert rank["sparse"]["difference"] < 0.05
+        assert rank["sparse"]["saved_bytes"] > 0

@@ -14,6 +14,7 @@ from hostlib.compression.choice import Choice
 from hostlib.compression.control.budget import Budget, BudgetSettings, Decision
 from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
 from hostlib.compression.control.rungs import rungs
+from hostlib.compression.shapes import Shape
 
 RESNET18_ELEMENTS = (2_400_000, 6_550_000, 2_600_000)
 """46.2 MB of fp32 as DDP's 25 MB rule cuts them: the last layers first."""
@@ -35,6 +36,7 @@ class Plant:
         round_trip_error: What the measured round trip is of the true one.
         delay_s: For how long each transmission waits for a core besides.
         has_remainder: Whether what the last bucket leaves out can be sent.
+        shapes: Of each bucket's one parameter; they let it be sent as low rank.
     """
 
     rate_bps: float | Callable[[float], float]
@@ -49,6 +51,7 @@ class Plant:
     slack_s: float = 0
     delay_s: float = 0
     has_remainder: bool = False
+    shapes: Sequence[Shape] = ()
     seed: int = 1
     time_s: float = 0
     random: Random = field(init=False)
@@ -60,7 +63,12 @@ class Plant:
     def buckets(self) -> list[Bucket]:
         count = len(self.elements)
         return [
-            Bucket(elements, self.world_size, has_remainder=self.has_remainder and number == count)
+            Bucket(
+                elements,
+                self.world_size,
+                has_remainder=self.has_remainder and number == count,
+                shapes=tuple(self.shapes[number - 1 : number]),
+            )
             for number, elements in enumerate(self.elements, start=1)
         ]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.choice import Choice, Collective, Precision, low_rank
 from hostlib.compression.control.cost import (
     HEADER_BYTES,
     VALUE_BITS,
@@ -17,6 +17,7 @@ from hostlib.compression.control.cost import (
     binary_entropy,
     log2,
     payload_bytes,
+    share_sent,
     transmission_cost,
     values_sent,
 )
@@ -27,6 +28,7 @@ COSTS = MeasuredCosts(
     convert=Linear(3e-3, 3e-9),
     hop_s=1e-5,
     quantise=Linear(4e-3, 4e-9),
+    factor=Linear(5e-3, 5e-9, 6e-9),
 )
 DENSE = Choice(1, Precision.FP32, Collective.ALL_REDUCE)
 
@@ -99,7 +101,25 @@ def test_a_sparse_reduce_scatter_scales_with_the_payload_and_not_with_the_ranks(
     )
 
 
+def test_low_rank_is_three_rings_of_what_its_shapes_give() -> None:
+    """A matrix of 1000 x 2000 at rank 4 is 4,000 and 8,000 values; the vector of 500 travels in its own type."""
+    bucket = Bucket(2_000_500, 4, Precision.BF16, shapes=((1000, 2000), (500,)))
+    price = transmission_cost(low_rank(4), bucket, COSTS)
+    assert price.in_bytes == price.out_bytes == 2 * 3 / 4 * (2 * 500 + 4 * 4_000 + 4 * 8_000)
+    assert price.hops == 3 * 6
+    third_s = 5e-3 + 2e6 * (5e-9 + 4 * 6e-9)
+    assert (price.encode_s, price.decode_s) == (pytest.approx(third_s), pytest.approx(2 * third_s))
+    assert share_sent(low_rank(4), bucket) == 12_500 / 2_000_500
+
+
+def test_low_rank_of_vectors_is_one_ring() -> None:
+    bucket = Bucket(500, 4, shapes=((500,),))
+    assert transmission_cost(low_rank(4), bucket, COSTS) == transmission_cost(DENSE, bucket, COSTS)
+    assert share_sent(low_rank(4), bucket) == 1
+    assert share_sent(Choice(0.1, Precision.FP16, Collective.ALL_GATHER), bucket) == 0.1
+
+
 @pytest.mark.parametrize("bucket", [Bucket(0, 8), Bucket(1_000_000, 1)])
-@pytest.mark.parametrize("choice", [DENSE, Choice(0.01, Precision.INT8, Collective.ALL_GATHER)])
+@pytest.mark.parametrize("choice", [DENSE, Choice(0.01, Precision.INT8, Collective.ALL_GATHER), low_rank(2)])
 def test_an_empty_bucket_and_a_world_of_one_cost_nothing(bucket: Bucket, choice: Choice) -> None:
     assert transmission_cost(choice, bucket, COSTS) == Cost(0, 0, 0, 0, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.cost import Bucket, MeasuredCosts
-from hostlib.compression.control.rungs import lost_energy, rungs
+from hostlib.compression.control.rungs import LOW_RANK_WORTH, lost_energy, rungs
 
 
 def test_the_error_of_an_all_gather() -> None:
@@ -40,6 +40,32 @@ def test_dense_comes_first_and_errors_rise(precision: Precision, ranks: int) -> 
 def test_where_nothing_may_be_left_out_there_is_no_int4() -> None:
     found = [rung.choice for rung in rungs([Bucket(1_000_000, 8)], MeasuredCosts(), 1.0)]
     assert [(choice.ratio, choice.precision) for choice in found] == [(1, "fp32"), (1, "fp16"), (1, "int8")]
+
+
+def test_low_rank_stands_where_half_its_bytes_of_sparse_int4_do() -> None:
+    buckets = [Bucket(4_001_000, 8, shapes=((2000, 2000), (1000,))), Bucket(600, 8, shapes=((600,),))]
+    found = rungs(buckets, MeasuredCosts(), 0.001, (1, 2, 4))
+    assert [rung.choice.rank for rung in found if rung.choice.rank] == [4, 2, 1]
+    int4 = [
+        rung
+        for rung in found
+        if rung.choice.rank
+        or ((rung.choice.precision, rung.choice.collective) == ("int4", "reduce-scatter") and rung.choice.ratio < 1)
+    ]
+    sizes_bytes = [rung.link_bytes * (LOW_RANK_WORTH if rung.choice.rank else 1) for rung in int4]
+    assert sizes_bytes == sorted(sizes_bytes, reverse=True)
+    assert [rung for rung in found if not rung.choice.rank] == list(rungs(buckets, MeasuredCosts(), 0.001))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=4),
+    st.integers(1, 1000),
+    st.integers(1, 9),
+)
+def test_low_rank_of_any_shapes_has_an_error(shapes: list[tuple[int, int]], ranks: int, rank: int) -> None:
+    buckets = [Bucket(rows * columns, ranks, shapes=((rows, columns),)) for rows, columns in shapes]
+    (found,) = (rung for rung in rungs(buckets, MeasuredCosts(), 1.0, (rank,)) if rung.choice.rank)
+    assert 0 < found.error < 1
 
 
 def test_neighbours_differ_by_a_sixth_in_bytes() -> None:

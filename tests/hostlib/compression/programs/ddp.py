@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression.choice import Choice, Collective, Precision, low_rank
 from hostlib.compression.netsense import NetSense
 from hostlib.torch.sockets import AdoptedSocket, connections
 from tests.hostlib.compression.programs.training import DENSE, batches, digest, fixed, loss_of, perceptron
@@ -23,8 +23,9 @@ CHOICES = {
     "gathered-int8": Choice(0.1, Precision.INT8, Collective.ALL_GATHER),
     "scattered": SCATTERED,
     "pruned": Choice(0.1, Precision.FP16, Collective.ALL_GATHER, prune_share=0.45),
+    "low rank": low_rank(2),
 }
-REMAINDER_CASES = ("plain", "bf16", "two forward passes", "NaN", "scaler", "checkpoint", "in flight")
+REMAINDER_CASES = ("plain", "bf16", "two forward passes", "NaN", "scaler", "checkpoint", "in flight", "low rank")
 _CAP_MB = 0.01
 """So that there are several buckets, the last of another size."""
 
@@ -144,7 +145,7 @@ def not_finite(rank: int, size: int) -> Any:
     """Have NaN in the gradient of one rank in one step; return what became of gradients and residuals."""
     del size
     found = {}
-    for name in ("fp32", "fp16", "int8", "gathered", "scattered", "pruned"):
+    for name in ("fp32", "fp16", "int8", "gathered", "scattered", "pruned", "low rank"):
         net = NetSense(fixed(CHOICES[name]))
         ddp = DistributedDataParallel(perceptron(), bucket_cap_mb=_CAP_MB)
         net.attach(ddp)
@@ -189,7 +190,10 @@ def remainders(rank: int, size: int) -> Any:
     """
     found = {}
     for case in REMAINDER_CASES:
-        nets = None, NetSense(fixed(SCATTERED, Choice(0.5, Precision.INT8, Collective.REDUCE_SCATTER)))
+        choice, later = SCATTERED, Choice(0.5, Precision.INT8, Collective.REDUCE_SCATTER)
+        if case == "low rank":
+            choice, later = low_rank(2), low_rank(1)
+        nets = None, NetSense(fixed(choice, later))
         totals = []
         for net in nets:
             dtype = torch.bfloat16 if case == "bf16" else torch.float32

@@ -9,7 +9,8 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-from hostlib.compression.choice import Choice, Collective, Precision
+from hostlib.compression import BudgetSettings
+from hostlib.compression.choice import Choice, Collective, Precision, low_rank
 from hostlib.compression.netsense import NetSense
 from tests.hostlib.compression.programs.training import DENSE, batches, fixed, loss_of, perceptron, turning
 
@@ -72,16 +73,15 @@ def reduced(rank: int, size: int) -> Any:
 
 def sparse(rank: int, size: int) -> Any:
     """Send a tenth of the same gradient again and again; compare the mean of what came with it; return statistics."""
-    return _repeated(SPARSE, rank, size)
+    return _repeated(SPARSE, rank, init_device_mesh("cpu", (size,)))
 
 
 def rounded(rank: int, size: int) -> Any:
     """Do the same with all of it in 4 bits."""
-    return _repeated(Choice(1, Precision.INT4, Collective.REDUCE_SCATTER), rank, size)
+    return _repeated(Choice(1, Precision.INT4, Collective.REDUCE_SCATTER), rank, init_device_mesh("cpu", (size,)))
 
 
-def _repeated(choice: Choice, rank: int, size: int) -> Any:
-    mesh = init_device_mesh("cpu", (size,))
+def _repeated(choice: Choice, rank: int, mesh: DeviceMesh) -> Any:
     net = NetSense(fixed(choice), is_sparse_sharded=True)
     model = _sharded(mesh)
     net.attach(model)
@@ -160,7 +160,14 @@ def refused(rank: int, size: int) -> Any:
             loss_of(model, next(iter(batches(0, 1)))).backward()
         except ValueError as error:
             errors.append([str(error), *error.__notes__])
-    for net in (NetSense("paper"), NetSense(momentum=0.9)):
+    model = _sharded(mesh)
+    NetSense(fixed(low_rank(2))).attach(model)
+    for _ in range(2):
+        try:
+            loss_of(model, next(iter(batches(0, 1)))).backward()
+        except ValueError as error:
+            errors.append([str(error), *error.__notes__])
+    for net in (NetSense("paper"), NetSense(momentum=0.9), NetSense(budget=BudgetSettings(low_rank=(2,)))):
         try:
             net.attach(_sharded(mesh))
         except ValueError as error:
@@ -183,6 +190,21 @@ def replicated(rank: int, size: int) -> Any:
     except ValueError as error:
         found["refused"] = str(error)
     return found
+
+
+def inside_copies(rank: int, size: int) -> Any:
+    """Compress what shards send each other where PyTorch adds up copies; return differences from FSDP2's own mean."""
+    mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("replicas", "shards"))
+    plain = _gradients(rank, _sharded(mesh))
+    found: dict[str, Any] = {}
+    for name, choice in _PRECISIONS.items():
+        model = _sharded(mesh)
+        net = NetSense(fixed(choice))
+        net.attach(model)
+        found[name] = _difference(_gradients(rank, model), plain)
+        found[f"{name} bytes"] = net.stats().sent_bytes
+        found["modules"] = [bucket.parameters for bucket in net.stats().buckets]
+    return found | {"sparse": _repeated(SPARSE, rank, mesh)}
 
 
 def all_of_it(rank: int, size: int) -> Any:
