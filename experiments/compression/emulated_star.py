@@ -2,7 +2,7 @@
 
 The streams of others are flows without end that have filled their windows before a collective begins. A message of a
 ring is sent once the one before it on the same link has arrived, and once its sender has received what it sends on. A
-cable delays by half of ``HOP_S``, so that a message without content takes that. Hosts send with the emulator's fixed
+cable delays by half of ``hop_s``, so that a message without content takes that. Hosts send with the emulator's fixed
 windows, and streams keep so much in the queues: a message waits behind it.
 
 A collective under one condition takes the same time whenever it begins, so each is emulated once in a process. Where
@@ -32,15 +32,16 @@ _ENDLESS_BYTES = 10**15
 class EmulatedStar:
     """The network under conditions; see ``star.Star``."""
 
-    def __init__(self, conditions: Conditions) -> None:
+    def __init__(self, conditions: Conditions, hop_s: float = HOP_S) -> None:
         self._conditions = conditions
+        self._hop_s = hop_s
 
     def finish_s(self, transfer: Transfer, start_s: float) -> float:
         """Return when all hosts have all of a collective that starts at a time, both in seconds."""
         left = 1.0
         while True:
             condition, change_s = self._conditions.at(start_s), self._conditions.change_after(start_s)
-            whole_s = _took_s(transfer, condition.rate_bps, condition.streams)
+            whole_s = _took_s(transfer, condition.rate_bps, condition.streams, self._hop_s)
             if start_s + left * whole_s <= change_s:
                 return start_s + left * whole_s
             left -= (change_s - start_s) / whole_s
@@ -48,9 +49,9 @@ class EmulatedStar:
 
 
 @cache
-def _took_s(transfer: Transfer, rate_bps: float, streams: int) -> float:
+def _took_s(transfer: Transfer, rate_bps: float, streams: int, hop_s: float) -> float:
     """Return how long a collective takes under one condition, in seconds."""
-    star = _star(rate_bps)
+    star = _star(rate_bps, hop_s)
     for number in range(streams):
         for source, sink in STREAM_ENDS:
             star.start_transfer(_flow(star, source, sink, number), _ENDLESS_BYTES)
@@ -86,11 +87,11 @@ def _carry(star: EmulatedFabric, transfer: Transfer) -> None:
                     send(number)
 
 
-def _star(rate_bps: float) -> EmulatedFabric:
+def _star(rate_bps: float, hop_s: float) -> EmulatedFabric:
     """Return hosts 0 to 8 at one switch, the slow ones with links of this rate."""
     hosts = tuple(f"h{number}" for number in range(HOSTS + 1))
     rates_bps = [rate_bps if number in SLOW_HOSTS else FAST_BPS for number in range(len(hosts))]
-    cables = (Cable((host, _SWITCH), host_bps, HOP_S / 2) for host, host_bps in zip(hosts, rates_bps, strict=True))
+    cables = (Cable((host, _SWITCH), host_bps, hop_s / 2) for host, host_bps in zip(hosts, rates_bps, strict=True))
     star = EmulatedFabric(Fabric(hosts, (_SWITCH,), tuple(cables), gpus_per_host=1), _program())
     _install(star.switches[_SWITCH], star.fabric)
     return star

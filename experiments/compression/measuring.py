@@ -63,7 +63,7 @@ def under_scenario(case: ScenarioCase) -> UnderScenario:
         )
         for part in conditions.parts
     ]
-    ratios = tuple((step.start_s, _ratio(step, job.model)) for step in done[OURS])
+    ratios = tuple((step.start_s, ratio_of(step, job.model)) for step in done[OURS])
     return UnderScenario(case, tuple(parts), ratios)
 
 
@@ -95,7 +95,7 @@ def _at_rate(job: Job, method: Method, steps: Sequence[Step]) -> MethodAtRate:
         share * BATCH / job.compute_s,
         sum(step.busy_s for step in settled) / sum(step.free_s for step in settled),
         tuple(step.end_s for step in steps),
-        tuple(_ratio(step, job.model) for step in steps),
+        tuple(ratio_of(step, job.model) for step in steps),
     )
 
 
@@ -122,7 +122,8 @@ def _used_where_compressed(steps: Sequence[Step]) -> float | None:
     return sum(min(step.busy_s, step.free_s) for step in compressed) / sum(step.free_s for step in compressed)
 
 
-def _ratio(step: Step, model: RealModel) -> float:
+def ratio_of(step: Step, model: RealModel) -> float:
+    """Return the share of the gradients that a step sent, with what its remainder sent."""
     sent = 0.0
     for choice, bucket in zip(step.plan, map(bucket_of, model.buckets), strict=True):
         sent += share_sent(choice, bucket) * bucket.elements

@@ -8,6 +8,7 @@ from experiments.compression.joint_outcomes import JointPlay
 from experiments.compression.outcomes import (
     TOLERATED_POINTS,
     AtRate,
+    Confirmed,
     Scenario,
     Trained,
     UnderScenario,
@@ -40,6 +41,7 @@ class Numbers:
     scenarios: Sequence[UnderScenario]
     trained: Sequence[Trained]
     joint: Sequence[JointPlay] = ()
+    confirmed: Sequence[Confirmed] = ()
 
     def keys(self) -> dict[str, float | None]:
         """Return all numbers by their keys; infinite: never reached."""

@@ -87,6 +87,65 @@ class TrainingCase:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmationCase:
+    """A job on real hosts beside the same job in virtual time, at each of some rates.
+
+    Attributes:
+        model: Its shapes.
+        compute_s: Its computation per step, before it is slowed.
+        rates_mbps: Of the slow links, before they are slowed.
+        steps: How many are measured under ``budget``.
+        bucket_mib: DDP's ``bucket_cap_mb``.
+    """
+
+    model: str
+    compute_s: float
+    rates_mbps: tuple[float, ...]
+    steps: int
+    bucket_mib: float = 25.0
+
+    def __str__(self) -> str:
+        return f"{self.model} with steps of {self.compute_s:g} s on real hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedMethod:
+    """A method at one rate, on real hosts and in virtual time.
+
+    Attributes:
+        method: Its name.
+        rate_mbps: Of the slow links.
+        real_step_s: The mean of its settled steps, over the factor by which they were slowed.
+        virtual_step_s: The same in virtual time.
+        real_ratio: Share of the gradients that its last step sent.
+        virtual_ratio: The same in virtual time.
+        idle_share: Of the cores, while it ran.
+    """
+
+    method: str
+    rate_mbps: float
+    real_step_s: float
+    virtual_step_s: float
+    real_ratio: float
+    virtual_ratio: float
+    idle_share: float
+
+    @property
+    def difference(self) -> float:
+        """How much more throughput real hosts had, as a share of that in virtual time."""
+        return self.virtual_step_s / self.real_step_s - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A job on real hosts beside virtual time; ``factor`` is what rates were divided by, and computation multiplied."""
+
+    case: ConfirmationCase
+    factor: float
+    methods: tuple[ConfirmedMethod, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MethodAtRate:
     """A method at one rate.
 

@@ -1,7 +1,7 @@
 """The star on the flow-level simulator: flows share links max-min fairly.
 
 A ring is as fast as its slowest flow, for each host sends on what it has received. Messages that wait for each other
-take ``HOP_S`` each beside that.
+take ``hop_s`` each beside that.
 """
 
 import numpy as np
@@ -43,13 +43,14 @@ class SimulatedStar:
     What a collective takes while one condition holds is remembered.
     """
 
-    def __init__(self, conditions: Conditions) -> None:
+    def __init__(self, conditions: Conditions, hop_s: float = HOP_S) -> None:
         self._conditions = conditions
+        self._hop_s = hop_s
         self._remembered_s: dict[tuple[Transfer, float, int], float] = {}
 
     def finish_s(self, transfer: Transfer, start_s: float) -> float:
         """Return when all hosts have all of a collective that starts at a time, both in seconds."""
-        return self._flows_end_s(transfer, start_s) + transfer.hops * HOP_S
+        return self._flows_end_s(transfer, start_s) + transfer.hops * self._hop_s
 
     def _flows_end_s(self, transfer: Transfer, start_s: float) -> float:
         condition, change_s = self._conditions.at(start_s), self._conditions.change_after(start_s)

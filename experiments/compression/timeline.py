@@ -16,7 +16,7 @@ from experiments.compression.conditions import Conditions
 from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import CodecTable, Sending, StepPlan, bucket_of, dense_plan, sending_of, sendings
-from experiments.compression.star import HOP_S, HOSTS, Star, Transfer
+from experiments.compression.star import HOSTS, Star, Transfer
 from experiments.compression.stars import star_on
 from experiments.scenarios.backend import Backend
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
@@ -72,7 +72,7 @@ def run(
 ) -> list[Step]:
     """Run a job's first steps, at most so many, and as many as begin before a time."""
     buckets = job.model.buckets
-    star = star_on(backend, conditions)
+    star = star_on(backend, conditions, job.table.costs.hop_s)
     plans = controlled(job, method.name) if method.plan_at is None else planned(method.plan_at, steps, len(buckets))
     plan = next(plans)
     done: list[Step] = []
@@ -164,7 +164,7 @@ def begun(job: Job, planned: Planned, start_s: float, form: Form | None = None) 
         compute_s=backward_at_s - start_s + last_ready_s,
         backward_s=last_ready_s,
         step_s=end_s - start_s,
-        round_trip_s=2 * HOP_S,
+        round_trip_s=2 * job.table.costs.hop_s,
     )
     return Step(plan, remainder, start_s, end_s, busy_s, free_s), proposal
 

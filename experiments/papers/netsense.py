@@ -25,6 +25,8 @@ from experiments.compression.numbers import (
 )
 from experiments.compression.outcomes import (
     AtRate,
+    ConfirmationCase,
+    Confirmed,
     FoldCurve,
     JobName,
     RateCase,
@@ -40,9 +42,9 @@ from experiments.papers.netsense_findings import assumptions_on, findings_of
 from experiments.report.findings import Findings
 from experiments.scenarios.backend import Backend
 
-Case = RateCase | ScenarioCase | TrainingCase | JointCase
-Result = AtRate | UnderScenario | FoldCurve | JointPlay
-Measured = AtRate | UnderScenario | Trained | JointPlay
+Case = RateCase | ScenarioCase | TrainingCase | JointCase | ConfirmationCase
+Result = AtRate | UnderScenario | FoldCurve | JointPlay | Confirmed
+Measured = AtRate | UnderScenario | Trained | JointPlay | Confirmed
 
 TASKS = ("digits", "characters")
 HELD_OUT = "small-digits"
@@ -57,6 +59,8 @@ STEADY_STEPS = 120
 """As many show a throughput at one rate."""
 PRINTED_COMPUTE_S = (0.1, 0.25, 0.3, 0.6)
 VGG_RATES_MBPS = (2_500.0, 5_000.0, 10_000.0)
+CONFIRMED_STEPS = 4
+"""Measured under ``budget`` on real hosts."""
 OTHER_DEVICES = ("CPU", "GPU, plain indices")
 
 
@@ -74,7 +78,12 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     data: Annotated[
         Path | None, Option("CIFAR-100 as published: cifar-100-python, or its .tar.gz.", metavar="PATH")
     ] = None
-    on: Annotated[Backend, Option("What carries collectives: simulator or emulator.")] = Backend.SIMULATOR
+    on: Annotated[
+        Backend,
+        Option(
+            "What carries collectives: simulator, emulator, or namespaces: a job on real hosts beside virtual time."
+        ),
+    ] = Backend.SIMULATOR
     steps: Annotated[int, Option("Steps of each training.", minimum=LEAST_STEPS)] = 600
     folds: Annotated[int, Option("Folds to train; 5 test everything, 0 measure throughput alone.", 0, FOLDS)] = FOLDS
     mixes: Annotated[int, Option("Mixes of two jobs on one link to draw.", 0, MOST_MIXES)] = MIXES
@@ -83,7 +92,7 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
 
     def __post_init__(self) -> None:
         require_known("--task", self.task, (*TASKS, HELD_OUT, WITH_DATA))
-        require_known("--on", (str(self.on),), BACKENDS)
+        require_known("--on", (str(self.on),), (*BACKENDS, Backend.NAMESPACES))
         if WITH_DATA in self.task and self.data is None:
             raise InvalidInputError((f"--task {WITH_DATA}: expected --data with it, where CIFAR-100 is",))
         if self.data is not None and self.task and WITH_DATA not in self.task:
@@ -112,7 +121,9 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
         return JobName(model, compute_s, device, self.bucket_mib)
 
     def cases(self) -> Sequence[Case]:
-        """Return times at fixed rates, then the scenarios, then all trainings."""
+        """Return times at fixed rates, then the scenarios, then all trainings; on real hosts, one job alone."""
+        if self.on is Backend.NAMESPACES:
+            return [ConfirmationCase(MODEL, TRAINED_COMPUTE_S, RATES_MBPS, CONFIRMED_STEPS, self.bucket_mib)]
         trained = self._job(TRAINED_COMPUTE_S)
         jobs = [self._job(compute_s) for compute_s in PRINTED_COMPUTE_S]
         jobs += [self._job(compute_s, device) for device in OTHER_DEVICES for compute_s in COMPUTE_S]
@@ -163,6 +174,10 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
                 return measuring.at_rate(case)
             case ScenarioCase():
                 return measuring.under_scenario(case)
+            case ConfirmationCase():
+                from experiments.compression.real.confirmation import confirmed
+
+                return confirmed(case)
         return measuring.trained(case)
 
     def group(self, case: Case) -> Hashable:
@@ -173,14 +188,15 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
         """Combine the folds of a training."""
         first, result = cases[0], results[cases[0]]
         if not isinstance(first, TrainingCase):
-            assert isinstance(result, AtRate | UnderScenario | JointPlay)
+            assert isinstance(result, AtRate | UnderScenario | JointPlay | Confirmed)
             return result
         folds = tuple(fold for case in cases if isinstance(fold := results[case], FoldCurve))
         return Trained(first.task, first.method, first.rate_mbps, folds)
 
     def json_object(self, measured: Measured) -> dict[str, object]:
-        """Return the JSON object of a job at a rate, of a scenario, or of a training."""
-        kind = {AtRate: "rate", UnderScenario: "scenario", Trained: "training", JointPlay: "joint"}[type(measured)]
+        """Return the JSON object of a job at a rate, of a scenario, of a training, or of a job on real hosts."""
+        kinds = {AtRate: "rate", UnderScenario: "scenario", Trained: "training", JointPlay: "joint", Confirmed: "real"}
+        kind = kinds[type(measured)]
         return {"evaluation": "netsense", "kind": kind, **asdict(measured)}
 
     def summary_object(self, measured: Sequence[Measured]) -> dict[str, object]:
@@ -207,4 +223,5 @@ def numbers_of(measured: Sequence[Measured]) -> Numbers:
         [each for each in measured if isinstance(each, UnderScenario)],
         [each for each in measured if isinstance(each, Trained)],
         [each for each in measured if isinstance(each, JointPlay)],
+        [each for each in measured if isinstance(each, Confirmed)],
     )

@@ -11,7 +11,7 @@ from experiments.compression.numbers import (
     TRAINED_COMPUTE_S,
     Numbers,
 )
-from experiments.compression.outcomes import AtRate, Trained, UnderScenario
+from experiments.compression.outcomes import AtRate, Confirmed, Trained, UnderScenario
 from experiments.papers.table_cells import DASH
 from experiments.report.findings import Chart, Findings, FindingsTable, Line, LineChart
 from experiments.report.numbers import percent, signed
@@ -57,6 +57,11 @@ _OF_BACKEND = {
     "a collective, the share of its time that has passed counts as done, and the rest takes its share of the time "
     "under the next one. Two jobs on one link are on the flow-level simulator. Models are trained with what was sent "
     "on the emulator.",
+    Backend.NAMESPACES: "Steps of virtual time are those on the flow-level simulator. On real hosts, 8 processes train "
+    "over gloo and TCP, each in a network namespace, through real ports of the emulator; layers sleep instead of "
+    "computing, gradients are random numbers, and the product's hook sends them. Rates are divided by a factor, "
+    "computation is multiplied by it, and steps are divided by it again. Virtual time has the codec times and the time "
+    "of a message that the ranks have measured when they began, over the factor.",
 }
 _ASSUMPTIONS = (
     "A step is a third forward pass and two thirds backward pass, by multiply-adds. Buckets follow DDP's rule (1 "
@@ -98,6 +103,8 @@ _ASSUMPTIONS = (
 
 def assumptions_on(backend: Backend) -> tuple[str, ...]:
     """Return what is assumed where this back end carries collectives."""
+    if backend is Backend.NAMESPACES:
+        return (_OF_BACKEND[backend],)
     return (_ON_STAR, _OF_BACKEND[backend], *_ASSUMPTIONS)
 
 
@@ -115,6 +122,7 @@ def findings_of(numbers: Numbers, backend: Backend) -> Findings:
     tables += [_scenario(numbers, each) for each in numbers.scenarios]
     if numbers.joint:
         tables += [_joint_summary(numbers.joint), _joint(numbers.joint)]
+    tables += [_confirmed(each) for each in numbers.confirmed]
     return Findings(
         title="NetSenseML: gradients that fit the network",
         tables=tuple(tables),
@@ -218,6 +226,25 @@ def _scenario(numbers: Numbers, of: UnderScenario) -> FindingsTable:
     )
     columns = ("Mbit/s", "Streams", *MODES, "Over best fixed", "Best fixed", "Used")
     return FindingsTable(f"{of.case.scenario.capitalize()}: {of.case.job}", columns, rows)
+
+
+def _confirmed(of: Confirmed) -> FindingsTable:
+    """Return step times that are divided by the factor, so that they are those of the job before it was slowed."""
+    rows = tuple(
+        (
+            each.method,
+            f"{each.rate_mbps:g}",
+            f"{each.real_step_s:.3f} s",
+            f"{each.virtual_step_s:.3f} s",
+            f"{signed(100 * each.difference, 1)} %",
+            percent(each.real_ratio, 1),
+            percent(each.virtual_ratio, 1),
+            percent(each.idle_share, 0),
+        )
+        for each in of.methods
+    )
+    columns = ("Method", "Mbit/s", "Real step", "Virtual step", "Real throughput", "Sent", "Sent, virtual", "Idle")
+    return FindingsTable(f"Real hosts beside virtual time: {of.case}, slowed {of.factor:g} times", columns, rows)
 
 
 def _joint_summary(plays: Sequence[JointPlay]) -> FindingsTable:

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from experiments.compression.joint_outcomes import JointCase
-from experiments.compression.outcomes import JobName, RateCase, Scenario, ScenarioCase, TrainingCase
+from experiments.compression.outcomes import (
+    ConfirmationCase,
+    Confirmed,
+    ConfirmedMethod,
+    JobName,
+    RateCase,
+    Scenario,
+    ScenarioCase,
+    TrainingCase,
+)
 from experiments.papers import netsense
 from experiments.papers.evaluation import InvalidInputError
 from experiments.papers.netsense import NetSenseEvaluation
@@ -58,7 +67,7 @@ def test_an_unknown_task_is_named() -> None:
 
 
 def test_a_back_end_without_virtual_time_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="--on: expected one of simulator, emulator, got 'mininet'"):
+    with pytest.raises(InvalidInputError, match="--on: expected one of simulator, emulator, namespaces, got 'mininet'"):
         NetSenseEvaluation(on=Backend.MININET)
 
 
@@ -68,6 +77,18 @@ def test_everything_but_two_jobs_on_one_link_is_on_the_back_end_that_is_asked_fo
         assert {case.backend for case in cases if not isinstance(case, JointCase)} == {on}
         assert "simulator" in " ".join(assumptions_on(on))
     assert assumptions_on(Backend.SIMULATOR) != assumptions_on(Backend.EMULATOR)
+
+
+def test_on_real_hosts_one_job_stands_beside_virtual_time() -> None:
+    evaluation = NetSenseEvaluation(on=Backend.NAMESPACES)
+    (case,) = evaluation.cases()
+    assert isinstance(case, ConfirmationCase)
+    budget = ConfirmedMethod("budget", 200.0, 0.3, 0.27, 0.4, 0.5, 0.6)
+    confirmed = Confirmed(case, 16.0, (budget,))
+    assert evaluation.json_object(confirmed)["kind"] == "real"
+    (table,) = evaluation.findings([confirmed]).tables
+    assert "slowed 16 times" in table.title
+    assert table.rows[0][:5] == ("budget", "200", "0.300 s", "0.270 s", "\N{MINUS SIGN}10.0 %")
 
 
 def test_cifar_100_and_its_data_go_together(tmp_path: Path) -> None:
