@@ -21,7 +21,7 @@ from experiments.compression.timeline import Job, run
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.cost import MeasuredCosts
 
-LEAST_FACTOR, MOST_FACTOR = 8.0, 128.0
+LEAST_FACTOR, MOST_FACTOR = 16.0, 128.0
 LEAST_IDLE_SHARE = 0.3
 _REBUILT_STEPS = 3
 """After so many, DDP has rebuilt its buckets, and what sends them knows them; the first ones are dense."""
