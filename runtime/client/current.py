@@ -27,7 +27,7 @@ def local(
     policy: str = "fifo",
     weights: Mapping[str, float] | None = None,
     quotas: Mapping[str, Quota] | None = None,
-    look_ahead_s: float = 0.01,
+    look_ahead_s: float = 0.02,
     dispatch: str = "parallel",
     preparation_s: float = 0.0,
     device_memory_bytes: int = 1 << 30,

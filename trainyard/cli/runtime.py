@@ -71,7 +71,7 @@ def serve(
     hosts: HostsOption = 1,
     devices: DevicesOption = 2,
     policy: Annotated[Order, typer.Option("--policy", help="Order of computations.")] = Order.FIFO,
-    look_ahead_s: LookAheadOption = 0.01,
+    look_ahead_s: LookAheadOption = 0.02,
 ) -> None:
     """Serve islands of this machine's processes until SIGTERM or SIGINT."""
     from runtime.server.process import serve as serve_islands
