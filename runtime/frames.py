@@ -30,19 +30,25 @@ class Kind(IntEnum):
     FAILED_PIECE = 2
     """The same, but its producer failed; the payload says why."""
     GRANTS = 3
-    """Computations that a host may enqueue (``GRANT`` each), in this order."""
+    """Stretches of computations that a host may enqueue (``GRANT`` each), in this order."""
     COMPLETIONS = 4
-    """Computations that a host has completed (``COMPLETION`` each)."""
+    """Stretches of computations that a host has completed (``COMPLETION`` each)."""
     ENQUEUED = 5
-    """Computations that a host has enqueued (``GRANT`` each)."""
+    """Computations that a host has enqueued (``ENQUEUED`` each)."""
+    ESTIMATES = 6
+    """How long functions take on a host (``ESTIMATE`` each)."""
 
 
 PIECE = struct.Struct("!qiii")
 """Execution, edge, destination shard, source shard."""
-GRANT = struct.Struct("!qi")
+GRANT = struct.Struct("!qii")
+"""Execution, first node, last node."""
+COMPLETION = struct.Struct("!qi?dd")
+"""Execution, first node, whether it failed, seconds of all devices together, and seconds since the last one ended."""
+ENQUEUED = struct.Struct("!qi")
 """Execution, node."""
-COMPLETION = struct.Struct("!qidd")
-"""Execution, node, seconds that a shard took at most, and seconds since the last one ended."""
+ESTIMATE = struct.Struct("!qd")
+"""Function, seconds that a shard takes."""
 
 
 class Frame(NamedTuple):

@@ -228,10 +228,10 @@ class LoadSubprogram:
 class Run:
     """Runs a subprogram.
 
-    ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle,
-    ``grants`` the nodes that may be enqueued already, in this order. ``pieces`` say what the payload holds of arguments
-    that came with the request: edge, destination shard and size in bytes. ``groups`` is the generation of the client's
-    groups for collectives.
+    ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle, also
+    those of other hosts. ``grants`` are the first and last nodes of stretches that may be enqueued already, in this
+    order. ``groups`` is the generation of the client's groups for collectives. Pieces of arguments that came with the
+    request follow.
     """
 
     execution: int
@@ -239,8 +239,7 @@ class Run:
     subprogram: int
     arguments: Mapping[int, int]
     results: tuple[tuple[int, int, int], ...]
-    grants: tuple[int, ...]
-    pieces: tuple[tuple[int, int, int], ...]
+    grants: tuple[tuple[int, int], ...]
     groups: int = 0
 
 

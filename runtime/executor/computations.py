@@ -24,6 +24,8 @@ _UNKNOWN_S = 1.0
 """A function that has not run yet is taken to be long, so that it does not hold up the loop."""
 _LEARNING = 0.2
 """How much of the mean duration the newest run is."""
+_NEWS = 0.1
+"""By how much of itself the mean must have changed before the server is told."""
 
 
 class Done(NamedTuple):
@@ -72,12 +74,15 @@ class Stated(NamedTuple):
 class LoadedFunction:
     """A function of a client, made ready to run; if that failed, every run fails with the reason."""
 
-    def __init__(self, registered: RegisterFunction) -> None:
+    def __init__(self, registered: RegisterFunction, number: int = 0) -> None:
+        self.number = number
         self.name = registered.name
         self.library = registered.library
         self.is_timer = registered.library == "timer"
         self.is_collective = registered.is_collective
         self.seconds = registered.duration_s if registered.duration_s is not None else _UNKNOWN_S
+        self.is_news = False
+        self._told_s = self.seconds
         self._has_run = self.is_timer
         self._failure: Failure | None = None
         self._call: Callable[..., Any] | None = None
@@ -112,13 +117,16 @@ class LoadedFunction:
     def _learn(self, duration_s: float) -> None:
         self.seconds = self.seconds + _LEARNING * (duration_s - self.seconds) if self._has_run else duration_s
         self._has_run = True
+        if abs(self.seconds - self._told_s) > _NEWS * self._told_s:
+            self._told_s = self.seconds
+            self.is_news = True
 
 
 class LoadedCall:
     """A call of a program with its function."""
 
     def __init__(self, call: Call, function: LoadedFunction) -> None:
-        self._function = function
+        self.function = function
         specs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
@@ -127,22 +135,22 @@ class LoadedCall:
     @property
     def name(self) -> str:
         """What the user calls the function."""
-        return self._function.name
+        return self.function.name
 
     @property
     def is_timer(self) -> bool:
         """Whether it occupies the device without computing."""
-        return self._function.is_timer
+        return self.function.is_timer
 
     @property
     def seconds(self) -> float:
         """How long a shard takes, as far as known."""
-        return self._function.seconds
+        return self.function.seconds
 
     @property
     def is_collective(self) -> bool:
         """Whether its shards wait for each other."""
-        return self._function.is_collective
+        return self.function.is_collective
 
     def is_skipped(self, inputs: Sequence[Array]) -> bool:
         """Return whether a predicate among the inputs says that there is nothing to compute."""
@@ -154,7 +162,7 @@ class LoadedCall:
             if self.is_skipped(inputs):
                 return Done([_zeros(each.spec) for each in self._outputs], None, 0.0)
             inputs = inputs[len(self._guards) :]
-        return self._function.run(inputs, self._outputs, self._location, group)
+        return self.function.run(inputs, self._outputs, self._location, group)
 
 
 def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:

@@ -7,21 +7,32 @@ before the server's ``Run``, since all hosts are told at once: they wait for it.
 
 import math
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
-from runtime.executor.executions import Execution, LoadedSubprogram
+from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.reservations import Reservations
 from runtime.executor.store import HostStore
 from runtime.lowering.subprograms import Send, Subprogram
 from runtime.messages import Failure, Run
 from runtime.program import Value
+
+
+class Completion(NamedTuple):
+    """A stretch that has ended on this host, with the seconds of its devices together, the last one at ``end_s``."""
+
+    execution: int
+    first: int
+    has_failed: bool
+    device_s: float
+    end_s: float
 
 
 class Outside(Protocol):
@@ -45,8 +56,8 @@ class Outside(Protocol):
     def advance(self, device: int) -> None:
         """Let a device start what has become ready."""
 
-    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
-        """Report that all local shards of a node have ended, the last one at ``end_s``."""
+    def completed(self, ended: "Completion", is_awaited: bool) -> None:
+        """Report that a stretch has ended here; ``is_awaited`` where it made a result, for which a client may wait."""
 
 
 class Dataflow:
@@ -95,7 +106,7 @@ class Dataflow:
         for number in subprograms:
             self._subprograms.pop(number, None)
 
-    def run(self, message: Run, payload: bytearray | memoryview) -> None:
+    def run(self, message: Run) -> None:
         """Start an execution: its results have buffers from now on, and what is granted is enqueued."""
         number = message.execution
         loaded = self._subprograms[message.subprogram]
@@ -111,12 +122,8 @@ class Dataflow:
             execution.results[node, output] = handle
             for shard, _ in loaded.plan.shards.get(node, ()):
                 self._store.expect(message.client, handle, shard)
-        for node in message.grants:
-            self._outside.prepare(number, node)
-        offset = 0
-        for edge, shard, size in message.pieces:
-            self.receive(number, edge, shard, 0, memoryview(payload)[offset : offset + size])
-            offset += size
+        for first, last in message.grants:
+            self.grant(number, first, last)
         for value, shard in loaded.plan.sends:
             if value.node in message.arguments:
                 handle = message.arguments[value.node]
@@ -128,7 +135,20 @@ class Dataflow:
             del self._early[stale]
         self._end_if_done(execution)
 
-    def grant(self, number: int, node: int) -> None:
+    def grant(self, number: int, first: int, last: int) -> None:
+        """Prepare the local shards of a stretch, and let ``enqueue`` enqueue them."""
+        execution = self._executions.get(number)
+        if execution is not None:
+            stretch = Stretch(first)
+            nodes, shards = execution.loaded.nodes, execution.loaded.plan.shards
+            mine = nodes[bisect_left(nodes, first) : bisect_right(nodes, last)]
+            for node in mine:
+                stretch.left += len(shards[node])
+                execution.stretches[node] = stretch
+            for node in mine:
+                self._outside.prepare(number, node)
+
+    def enqueue(self, number: int, node: int) -> None:
         """Enqueue the local shards of a node."""
         execution = self._executions.get(number)
         if execution is not None:
@@ -171,16 +191,20 @@ class Dataflow:
             handle = execution.results.get((node, output))
             if handle is not None:
                 self._store.put(execution.client, handle, shard, array)
+                execution.stretches[node].has_result = True
             self._give(execution, Value(node, output), shard, array)
         self._reservations.finish(computation)
         self._reservations.release(execution, computation)
         execution.computations.pop((node, shard), None)
-        longest_s, last_s = execution.times_s.get(node, (0.0, end_s))
-        execution.times_s[node] = (max(longest_s, done.duration_s), max(last_s, end_s))
-        execution.left[node] -= 1
-        if execution.left[node] == 0:
-            del execution.left[node]
-            self._outside.completed(execution.number, node, *execution.times_s.pop(node))
+        execution.left -= 1
+        stretch = execution.stretches[node]
+        stretch.left -= 1
+        stretch.device_s += done.duration_s
+        stretch.end_s = max(stretch.end_s, end_s)
+        stretch.has_failed |= done.outputs is None
+        if stretch.left == 0:
+            ended = Completion(execution.number, stretch.first, stretch.has_failed, stretch.device_s, stretch.end_s)
+            self._outside.completed(ended, is_awaited=stretch.has_result)
             self._end_if_done(execution)
 
     def abort(self, number: int, failure: Failure) -> None:

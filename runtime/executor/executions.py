@@ -17,6 +17,8 @@ class LoadedSubprogram:
     def __init__(self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction]) -> None:
         self.plan = HostPlan(subprogram, host)
         self.calls = {node: LoadedCall(call, functions[call.function]) for node, call in self.plan.calls.items()}
+        self.nodes = tuple(self.plan.shards)
+        self.shards = sum(map(len, self.plan.shards.values()))
         self._pieces: dict[tuple[int, int, int], Piece] = {}
 
     def piece(self, edge: int, destination: int, source: int) -> Piece:
@@ -29,8 +31,22 @@ class LoadedSubprogram:
         return found
 
 
+class Stretch:
+    """Calls that were granted together: how many of their local shards have not ended, and what the others took."""
+
+    __slots__ = ("device_s", "end_s", "first", "has_failed", "has_result", "left")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.left = 0
+        self.device_s = 0.0
+        self.end_s = 0.0
+        self.has_failed = False
+        self.has_result = False
+
+
 class Execution:
-    """One run of a subprogram.
+    """One run of a subprogram; ``left`` are local shards that have not ended, ``stretches`` those granted by node.
 
     ``handles`` name the memory of values that were granted. ``uses`` counts who needs those that nobody else holds.
     """
@@ -45,8 +61,8 @@ class Execution:
         self.computations: dict[tuple[int, int], Computation] = {}
         self.partial: dict[tuple[int, int], Assembly] = {}
         self.results: dict[tuple[int, int], int] = {}
-        self.left = {node: len(shards) for node, shards in loaded.plan.shards.items()}
-        self.times_s: dict[int, tuple[float, float]] = {}
+        self.left = loaded.shards
+        self.stretches: dict[int, Stretch] = {}
         self.arguments: Mapping[int, int] = {}
         self.handles: dict[tuple[Value, int], Handle] = {}
         self.uses: dict[Handle, int] = {}

@@ -4,6 +4,7 @@ Its settings come as one line of JSON on stdin, so that the secret of the cluste
 """
 
 import hmac
+import math
 import os
 import socket
 import time
@@ -18,13 +19,13 @@ from runtime.addresses import dialled, listening
 from runtime.codec import MalformedError
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.connection import Connection
-from runtime.executor.dataflow import Dataflow
+from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.devices import Device
 from runtime.executor.groups import GroupKey, Groups, ShardGroup
 from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
-from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
+from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, GRANT, MOST_BYTES, PIECE, Frame, Kind
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
 from runtime.store.buffers import HOST
@@ -32,6 +33,8 @@ from runtime.substrates.interface import HostSettings
 
 _REPORT_S = 1e-3
 """How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
+_SOON_S = 2e-4
+"""How long after the last report one may go for which a client may wait."""
 
 
 class Executor:
@@ -47,7 +50,9 @@ class Executor:
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._addresses: dict[int, str] = {}
         self._peers: dict[int, Connection] = {}
-        self._completions: list[tuple[int, int, float, float]] = []
+        self._completions: list[Completion] = []
+        self._reported_s = -math.inf
+        self._report_s = math.inf
         self._prepared_s = 0.0
         self._listener = listening(settings.address)
         self._listener.setblocking(False)
@@ -87,14 +92,14 @@ class Executor:
         """Enqueue the local shards of a granted node when the host has prepared them, which it does one by one."""
         if self._settings.preparation_s:
             self._prepared_s = max(self._prepared_s, time.perf_counter()) + self._settings.preparation_s
-            self._loop.at(self._prepared_s, partial(self._grant, execution, node))
+            self._loop.at(self._prepared_s, partial(self._enqueue, execution, node))
         else:
-            self._grant(execution, node)
+            self._enqueue(execution, node)
 
-    def _grant(self, execution: int, node: int) -> None:
-        self._dataflow.grant(execution, node)
+    def _enqueue(self, execution: int, node: int) -> None:
+        self._dataflow.enqueue(execution, node)
         if self._settings.reports_enqueued:
-            self._server.send(Kind.ENQUEUED, GRANT.pack(execution, node))
+            self._server.send(Kind.ENQUEUED, ENQUEUED.pack(execution, node))
 
     def group(self, key: GroupKey, shard: int) -> ShardGroup:
         """Return the group for a shard of a collective call."""
@@ -108,19 +113,31 @@ class Executor:
         """Let a device start what has become ready."""
         self._devices[device].advance()
 
-    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
-        """Report that all local shards of a node have ended; reports of a millisecond go together."""
-        if not self._completions:
-            self._loop.at(time.perf_counter() + _REPORT_S, self._send_completions)
-        self._completions.append((execution, node, duration_s, end_s))
-
-    def _send_completions(self) -> None:
+    def completed(self, ended: Completion, is_awaited: bool) -> None:
+        """Report a stretch that has ended here. Reports go together, those for which a client may wait soon."""
+        self._completions.append(ended)
         now_s = time.perf_counter()
-        packed = (COMPLETION.pack(*ended, taken_s, now_s - end_s) for *ended, taken_s, end_s in self._completions)
+        due_s = self._reported_s + _SOON_S if is_awaited else now_s + _REPORT_S
+        if due_s <= now_s:
+            self._report()
+        elif due_s < self._report_s:
+            self._report_s = due_s
+            self._loop.at(due_s, self._report)
+
+    def _report(self) -> None:
+        self._report_s = math.inf
+        if not self._completions:
+            return
+        now_s = self._reported_s = time.perf_counter()
+        packed = [COMPLETION.pack(*ended[:-1], now_s - ended.end_s) for ended in self._completions]
         self._server.send(Kind.COMPLETIONS, b"".join(packed))
         self._completions.clear()
 
     def _end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        function = computation.function.function
+        if function.is_news:
+            function.is_news = False
+            self._server.send(Kind.ESTIMATES, ESTIMATE.pack(function.number, function.seconds))
         if computation.group is not None and done.failure is not None:
             self._break(computation.group, done.failure.message)
         self._dataflow.end_computation(computation, done, end_s)
@@ -185,8 +202,8 @@ class Executor:
             execution, edge, destination, source = PIECE.unpack(frame.header)
             self._dataflow.receive(execution, edge, destination, source, frame.payload)
         elif kind == Kind.GRANTS:
-            for execution, node in GRANT.iter_unpack(frame.header):
-                self.prepare(execution, node)
+            for execution, first, last in GRANT.iter_unpack(frame.header):
+                self._dataflow.grant(execution, first, last)
         elif kind == Kind.FAILED_PIECE:
             failure = messages.decode(bytes(frame.payload))
             assert isinstance(failure, Failure)
@@ -195,7 +212,7 @@ class Executor:
         else:
             message = messages.decode(frame.header)
             if isinstance(message, messages.Run):
-                self._dataflow.run(message, frame.payload)
+                self._dataflow.run(message)
             else:
                 self._handlers[type(message)](message)
 
@@ -205,7 +222,7 @@ class Executor:
         self._addresses = dict(message.addresses)
 
     def _load_function(self, message: messages.LoadFunction) -> None:
-        self._dataflow.add_function(message.number, LoadedFunction(message.function))
+        self._dataflow.add_function(message.number, LoadedFunction(message.function, message.number))
 
     def _load_subprogram(self, message: messages.LoadSubprogram) -> None:
         self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)

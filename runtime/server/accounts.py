@@ -1,48 +1,45 @@
 """What the server keeps of a client: its functions, programs, slices and arrays."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
-from weakref import WeakKeyDictionary
 
-from runtime import messages
 from runtime.arrays import ArraySpec
 from runtime.lowering.assign import Layout, Placement
 from runtime.lowering.cache import LoweringCache
 from runtime.lowering.subprograms import LoweredProgram
 from runtime.messages import Failure
-from runtime.program import Program
 from runtime.server.channel import Channel
+from runtime.server.plans import NumberedFunction, PlannedProgram, RegisteredProgram
 from runtime.server.settings import ClientSettings
 
-_numbers = count()
 
-
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class HeldArray:
-    """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there."""
+    """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there.
+
+    ``has_ended`` says that what makes it has ended on all hosts, ``is_there`` that it then was computed everywhere.
+    """
 
     spec: ArraySpec
     layout: Layout
     gang: int | None
     failure: Failure | None = None
     size_bytes: int = 0
+    has_ended: bool = False
+    is_there: bool = False
+    _waiting: list[Callable[[], None]] = field(default_factory=list)
 
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call once it has ended."""
+        self._waiting.append(call)
 
-@dataclass(eq=False)
-class NumberedFunction:
-    """A function of a client, with the number under which hosts know it, and how long a shard takes."""
-
-    registered: messages.RegisterFunction
-    seconds: float
-    number: int = field(default_factory=lambda: next(_numbers))
-
-
-@dataclass(eq=False)
-class RegisteredProgram:
-    """A program of a client with its functions."""
-
-    program: Program
-    functions: tuple[NumberedFunction, ...]
+    def end(self, *, is_there: bool) -> None:
+        """Note that it has ended, and tell those who wait."""
+        self.has_ended, self.is_there = True, is_there
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for call in waiting:
+                call()
 
 
 @dataclass(eq=False)
@@ -85,16 +82,19 @@ class Account:
     subprograms: set[int] = field(default_factory=set)
     is_suspended: bool = False
     groups: int = 0
-    _first_numbers: WeakKeyDictionary[LoweredProgram, int] = field(default_factory=WeakKeyDictionary)
+    _plans: dict[LoweredProgram, PlannedProgram] = field(default_factory=dict)
+    _epoch: int = -1
 
-    def first_number(self, lowered: LoweredProgram) -> int:
-        """Return the number under which hosts know the first subprogram of a lowered program; the others follow."""
-        first = self._first_numbers.get(lowered)
-        if first is None:
-            numbers = [next(_numbers) for _ in lowered.subprograms]
-            first = self._first_numbers[lowered] = numbers[0]
-            self.subprograms.update(numbers)
-        return first
+    def plan(self, lowered: LoweredProgram, registered: RegisteredProgram, epoch: int) -> PlannedProgram:
+        """Return what runs of a program need that was lowered in this epoch."""
+        if epoch != self._epoch:
+            self._plans.clear()
+            self._epoch = epoch
+        found = self._plans.get(lowered)
+        if found is None:
+            found = self._plans[lowered] = PlannedProgram(lowered, registered, dict(self.gangs))
+            self.subprograms.update(found.numbers)
+        return found
 
     @property
     def label(self) -> str:

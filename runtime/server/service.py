@@ -4,17 +4,18 @@ import asyncio
 import hmac
 from collections.abc import Callable
 from itertools import count
+from weakref import WeakValueDictionary
 
 from runtime import messages
 from runtime.addresses import listening
-from runtime.frames import COMPLETION, GRANT, MOST_BYTES, Frame, Kind
+from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, MOST_BYTES, Frame, Kind
 from runtime.messages import Failure
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.earliest_need import EarliestNeed
 from runtime.scheduling.fifo import Fifo
 from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
-from runtime.server.accounts import Account, Ledger, NumberedFunction, RegisteredProgram
+from runtime.server.accounts import Account, Ledger
 from runtime.server.channel import Channel
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
@@ -22,11 +23,14 @@ from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands
 from runtime.server.operations import Operations
+from runtime.server.plans import NumberedFunction, RegisteredProgram
 from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.server.status import StatusReports
 from runtime.substrates.interface import HostSettings, Substrate
 
 _FIRST_GUESS_S = 1e-4
+_LEARNING = 0.5
+"""How much of what is expected of a function a new measurement of a host is."""
 
 
 class Server:
@@ -43,6 +47,7 @@ class Server:
         self._hosts: dict[int, Host] = {}
         self._accounts: dict[int, Account] = {}
         self._account_numbers = count()
+        self._functions: WeakValueDictionary[int, NumberedFunction] = WeakValueDictionary()
         self._ledgers = {each.name: Ledger(each) for each in settings.clients}
         dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
         self._dispatch = dispatch(self._hosts)
@@ -167,8 +172,12 @@ class Server:
             self._executions.completed(COMPLETION.iter_unpack(frame.header))
             return
         if frame.kind == Kind.ENQUEUED:
-            for execution, node in GRANT.iter_unpack(frame.header):
+            for execution, node in ENQUEUED.iter_unpack(frame.header):
                 self._dispatch.enqueued(execution, node)
+            return
+        if frame.kind == Kind.ESTIMATES:
+            for number, seconds in ESTIMATE.iter_unpack(frame.header):
+                self._estimate(number, seconds)
             return
         match messages.decode(frame.header):
             case messages.ShardFetched() as message:
@@ -195,8 +204,17 @@ class Server:
         account.channel.send(messages.SliceAdded(message.request, added.number, added.placement.island, size))
 
     def _register_function(self, account: Account, message: messages.RegisterFunction) -> None:
+        is_known = message.duration_s is not None
         seconds = _FIRST_GUESS_S if message.duration_s is None else message.duration_s
-        account.functions[message.number] = NumberedFunction(message, seconds)
+        function = NumberedFunction(message, seconds, is_known)
+        account.functions[message.number] = self._functions[function.number] = function
+
+    def _estimate(self, number: int, seconds: float) -> None:
+        """Take what a host has measured of a function."""
+        function = self._functions.get(number)
+        if function is not None:
+            function.seconds += (seconds - function.seconds) * (_LEARNING if function.is_known else 1.0)
+            function.is_known = True
 
     def _register_program(self, account: Account, message: messages.RegisterProgram) -> None:
         """Keep a program, and let the hosts of its slices load its functions in the background."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.arrays import ArraySpec, Sharding
 from runtime.executor.computations import Array, Computation, LoadedFunction
-from runtime.executor.dataflow import Dataflow
+from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
@@ -28,6 +28,7 @@ HOSTS, DEVICES, CLIENT = 3, 2, 5
 DEVICE_BYTES = 3 * 128
 """Room for one computation with two inputs and an output: everything else waits, or is spilled."""
 SPEC = ArraySpec((4, 4), "float64")
+STRETCHES = st.integers(1, 5)
 
 
 def scale(x: Array) -> Array:
@@ -54,6 +55,7 @@ class Host:
     wire: dict[int, deque[partial[None]]] = field(default_factory=dict)
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
     ended: list[tuple[int, int]] = field(default_factory=list)
+    awaited: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.store = HostStore(HostMemory({HOST: 1 << 20, **dict.fromkeys(range(DEVICES), DEVICE_BYTES)}))
@@ -74,7 +76,7 @@ class Host:
         self.wire.setdefault(host, deque()).append(call)
 
     def prepare(self, execution: int, node: int) -> None:
-        self.dataflow.grant(execution, node)
+        self.dataflow.enqueue(execution, node)
 
     def group(self, key: GroupKey, shard: int) -> ShardGroup:
         raise AssertionError(f"{key} {shard}: no function here is collective")
@@ -85,9 +87,10 @@ class Host:
     def advance(self, device: int) -> None:
         assert self.queues[device], "nothing is enqueued that could advance"
 
-    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
-        assert (duration_s >= 0, end_s) == (True, 0)
-        self.ended.append((execution, node))
+    def completed(self, ended: Completion, is_awaited: bool) -> None:
+        assert (ended.device_s >= 0, ended.end_s) == (True, 0)
+        self.ended.append((ended.execution, ended.first))
+        self.awaited |= {ended[:2]} if is_awaited else set()
 
     def steps(self) -> list[Callable[[], None]]:
         """What can happen here next."""
@@ -145,31 +148,30 @@ def start(
     handles: Sequence[int],
     data: Sequence[Array],
     first: int,
+    stretch: int,
 ) -> None:
-    """Tell all hosts of an execution, each when its turn comes, as the server does."""
+    """Tell all hosts of an execution, each when its turn comes, as the server does; so many calls are one stretch."""
+    nodes = [placed.node for placed in lowered.calls]
+    stretches = [(nodes[at], nodes[at : at + stretch][-1]) for at in range(0, len(nodes), stretch)]
     payload = memoryview(b"".join(each.tobytes() for each in data))
     pieces = pieces_of_arguments(lowered, handles, payload)
     for host, index in lowered.subprogram_of_host.items():
-
-        def local(node: int, host: int = host) -> bool:
-            return host in lowered.placement(node).shards_by_host
-
         results = lowered.program.results
         run = Run(
             number,
             CLIENT,
             number,
             {node: handle for node, handle in enumerate(handles) if handle >= 0},
-            tuple((each.node, each.output, first + place) for place, each in enumerate(results) if local(each.node)),
-            tuple(placed.node for placed in lowered.calls if local(placed.node)),
-            tuple((edge, shard, len(part)) for edge, shard, part in pieces.get(host, ())),
+            tuple((each.node, each.output, first + place) for place, each in enumerate(results)),
+            tuple(stretches),
         )
-        body = bytearray(b"".join(part for _, _, part in pieces.get(host, ())))
         told = hosts[host]
         load = partial(told.dataflow.add_subprogram, number, lowered.subprograms[index], range(len(FUNCTIONS)))
         from_server = told.wire.setdefault(-1, deque())
         from_server.append(load)
-        from_server.append(partial(told.dataflow.run, run, body))
+        from_server.append(partial(told.dataflow.run, run))
+        for edge, shard, part in pieces.get(host, ()):
+            from_server.append(partial(told.dataflow.receive, number, edge, shard, 0, bytearray(part)))
 
 
 def run_all(hosts: Sequence[Host], draw: Callable[[int], int]) -> None:
@@ -213,8 +215,8 @@ def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
     one = lower(*first, [AT_CLIENT, AT_CLIENT])
     given_by = one.layout(first[0].results[0])
     two = lower(*second, [given_by, AT_CLIENT])
-    start(hosts, 0, one, [-1, -1], [v, w], first=0)
-    start(hosts, 1, two, [0, -1], [w], first=100)
+    start(hosts, 0, one, [-1, -1], [v, w], first=0, stretch=data.draw(STRETCHES))
+    start(hosts, 1, two, [0, -1], [w], first=100, stretch=data.draw(STRETCHES))
     run_all(hosts, lambda number: data.draw(st.integers(0, number - 1)))
     expected = computed(first[0], [v, w])
     for place, result in enumerate(first[0].results):
@@ -225,6 +227,7 @@ def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
     for host in hosts:
         assert (host.dataflow.running, host.dataflow.waiting_pieces) == (0, 0)
         assert len(host.ended) == len(set(host.ended))
+        assert host.awaited <= set(host.ended)
         host.store.release(CLIENT, range(200))
         assert host.store.handles == 0
         assert set(host.store.memory.used_bytes.values()) == {0}
@@ -237,7 +240,7 @@ def test_what_is_aborted_leaves_nothing_behind(
     hosts: list[Host] = []
     hosts += [Host(number, hosts) for number in range(HOSTS)]
     lowered = lower(*drawn, [AT_CLIENT, AT_CLIENT])
-    start(hosts, 0, lowered, [-1, -1], [np.ones(SPEC.shape)] * 2, first=0)
+    start(hosts, 0, lowered, [-1, -1], [np.ones(SPEC.shape)] * 2, first=0, stretch=data.draw(STRETCHES))
     for _ in range(steps):
         possible = [step for host in hosts for step in host.steps()]
         if possible:
