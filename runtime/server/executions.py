@@ -18,7 +18,7 @@ from runtime.program import Program
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
 from runtime.server.accounts import Account, HeldArray
-from runtime.server.arguments import Pieces, pieces_of_arguments
+from runtime.server.arguments import Pieces
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
 from runtime.server.plans import PlannedProgram, RegisteredProgram, Stretch
@@ -84,11 +84,11 @@ class Executions:
         layouts = [AT_CLIENT if each is None else each.layout for each in held]
         try:
             lowered = account.lowering.lowered(message.program, program, epoch, account.slices, layouts)
-            pieces = pieces_of_arguments(lowered, message.arguments, payload)
+            plan = account.plan(lowered, registered, epoch)
+            pieces = plan.arguments.cut(message.arguments, payload)
         except ValueError as error:
             failure = failure or Failure("RefusedError", str(error))
         else:
-            plan = account.plan(lowered, registered, epoch)
             if not plan.hosts <= self._hosts.keys():
                 lost = min(plan.hosts - self._hosts.keys())
                 failure = failure or Failure("LostError", f"{program.name}: host {lost} is gone")
@@ -231,9 +231,10 @@ class Executions:
         )
         granted = tuple([(gang.stretch.first, gang.stretch.last) for gang in grants])
         account = execution.account
-        for number, subprogram, hosts in plan.subprograms:
-            run = messages.Run(execution.number, account.number, number, arguments, results, granted, account.groups)
-            frame = prefix(Kind.MESSAGE, messages.encode(run), 0)
+        run = messages.Run(execution.number, account.number, 0, arguments, results, granted, account.groups)
+        headers = messages.encoded_runs(run, plan.numbers)
+        for (number, subprogram, hosts), header in zip(plan.subprograms, headers, strict=True):
+            frame = prefix(Kind.MESSAGE, header, 0)
             for host in hosts:
                 told = self._hosts[host]
                 told.load(number, subprogram, plan.functions)

@@ -16,6 +16,7 @@ from runtime.arrays import ArraySpec
 from runtime.lowering.assign import Layout
 from runtime.lowering.subprograms import LoweredProgram, PlacedCall
 from runtime.program import Program, Value
+from runtime.server.arguments import ArgumentPieces
 
 _STRETCH_S = 1e-3
 _numbers = count()
@@ -77,7 +78,8 @@ class PlannedResult:
 class PlannedProgram:
     """A lowered program, as it runs again and again.
 
-    ``subprograms`` are those of the lowered program, each with the number under which hosts know it, and these hosts.
+    ``arguments`` cuts those that come with a request. ``subprograms`` are those of the lowered program, each with the
+    number under which hosts know it, and these hosts.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class PlannedProgram:
         self.hosts = frozenset(lowered.subprogram_of_host)
         self.results = tuple(_planned(lowered, value) for value in self.program.results)
         self.results_bytes = sum(each.size_bytes for each in self.results)
+        self.arguments = ArgumentPieces(lowered)
         self._gangs = gangs
         hosts: list[list[int]] = [[] for _ in self.numbers]
         for host, index in lowered.subprogram_of_host.items():

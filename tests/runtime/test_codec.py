@@ -1,3 +1,4 @@
+import dataclasses
 import re
 
 import pytest
@@ -18,6 +19,9 @@ def test_programs_and_subprograms_survive_the_wire() -> None:
     assert messages.decode(messages.encode(part)) == part
     run = messages.Run(1, 2, 3, {0: 4}, ((1, 0, 5),), ((1, 2),), 8)
     assert messages.decode(messages.encode(run)) == run
+    assert list(map(messages.decode, messages.encoded_runs(run, (7, 8)))) == [
+        dataclasses.replace(run, subprogram=number) for number in (7, 8)
+    ]
     execute = messages.Execute(1, (-1, 5), (), 10**18)
     assert messages.decode(messages.encode(execute)) == execute
     fetch = messages.FetchShard(1, 2, 3, 4, True)

@@ -20,7 +20,7 @@ from runtime.lowering.assign import AT_CLIENT, Layout, Placement
 from runtime.lowering.subprograms import LoweredProgram, Send, lower
 from runtime.messages import Failure, RegisterFunction, Run
 from runtime.program import Call, Input, Output, Program, Value
-from runtime.server.arguments import pieces_of_arguments
+from runtime.server.arguments import ArgumentPieces
 from runtime.sources import described
 from runtime.store.buffers import HOST
 
@@ -154,7 +154,7 @@ def start(
     nodes = [placed.node for placed in lowered.calls]
     stretches = [(nodes[at], nodes[at : at + stretch][-1]) for at in range(0, len(nodes), stretch)]
     payload = memoryview(b"".join(each.tobytes() for each in data))
-    pieces = pieces_of_arguments(lowered, handles, payload)
+    pieces = ArgumentPieces(lowered).cut(handles, payload)
     for host, index in lowered.subprogram_of_host.items():
         results = lowered.program.results
         run = Run(
