@@ -13,7 +13,7 @@ from runtime import sources
 from runtime.arrays import ArraySpec
 from runtime.collectives import inside
 from runtime.executor.groups import ShardGroup
-from runtime.executor.memory import Reservation
+from runtime.executor.reserved import Held
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
 
@@ -56,7 +56,7 @@ class Computation:
     failure: Failure | None = None
     is_enqueued: bool = False
     group: ShardGroup | None = None
-    reservation: Reservation | None = None
+    held: Held | None = None
     is_running: bool = False
 
 

@@ -7,7 +7,6 @@ before the server's ``Run``, since all hosts are told at once: they wait for it.
 
 import math
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -19,6 +18,7 @@ from runtime.executor.computations import Array, Computation, Done, LoadedFuncti
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.reservations import Reservations
+from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
 from runtime.lowering.subprograms import Send, Subprogram
 from runtime.messages import Failure, Run
@@ -63,8 +63,9 @@ class Outside(Protocol):
 class Dataflow:
     """The executions of a host."""
 
-    def __init__(self, host: int, store: HostStore, outside: Outside) -> None:
+    def __init__(self, host: int, store: HostStore, outside: Outside, device_bytes: int) -> None:
         self._host = host
+        self._device_bytes = device_bytes
         self._store = store
         self._reservations = Reservations(store)
         self._outside = outside
@@ -91,7 +92,7 @@ class Dataflow:
     def add_subprogram(self, number: int, subprogram: Subprogram, functions: Sequence[int]) -> None:
         """Make a subprogram known; its functions must be."""
         self._subprograms[number] = LoadedSubprogram(
-            subprogram, self._host, [self._functions[each] for each in functions]
+            subprogram, self._host, [self._functions[each] for each in functions], self._device_bytes
         )
 
     @property
@@ -139,13 +140,15 @@ class Dataflow:
         """Prepare the local shards of a stretch, and let ``enqueue`` enqueue them."""
         execution = self._executions.get(number)
         if execution is not None:
+            nodes, groups = execution.loaded.stretch(first, last)
             stretch = Stretch(first)
-            nodes, shards = execution.loaded.nodes, execution.loaded.plan.shards
-            mine = nodes[bisect_left(nodes, first) : bisect_right(nodes, last)]
-            for node in mine:
-                stretch.left += len(shards[node])
-                execution.stretches[node] = stretch
-            for node in mine:
+            execution.stretches.update(dict.fromkeys(nodes, stretch))
+            for group in groups:
+                held = Held(execution.client, number, group)
+                stretch.left += held.left
+                execution.held.update(dict.fromkeys(group.members, held))
+                self._reservations.reserve(held, execution.handles, execution.arguments, execution.results)
+            for node in nodes:
                 self._outside.prepare(number, node)
 
     def enqueue(self, number: int, node: int) -> None:
@@ -154,7 +157,11 @@ class Dataflow:
         if execution is not None:
             for shard, _ in execution.loaded.plan.shards.get(node, ()):
                 computation = execution.computation(node, shard)
-                self._reservations.reserve(execution, computation, partial(self._come, computation))
+                held = computation.held = execution.held[node, shard]
+                if held.failure is not None:
+                    message = f"{computation.function.name}: {held.failure.message}"
+                    computation.failure = computation.failure or Failure(held.failure.kind, message)
+                held.when_there(partial(self._come, computation))
                 self._outside.enqueue(computation)
 
     def receive(
@@ -182,7 +189,7 @@ class Dataflow:
         execution = self._executions.get(computation.execution)
         computation.inputs = []
         if execution is None:
-            self._reservations.finish(computation)
+            self.forget(computation)
             return
         node, shard = computation.node, computation.shard
         for output in range(len(execution.loaded.plan.calls[node].outputs)):
@@ -193,8 +200,9 @@ class Dataflow:
                 self._store.put(execution.client, handle, shard, array)
                 execution.stretches[node].has_result = True
             self._give(execution, Value(node, output), shard, array)
-        self._reservations.finish(computation)
-        self._reservations.release(execution, computation)
+        held, computation.held = execution.held.pop((node, shard)), None
+        if self._reservations.finish(held):
+            self._reservations.release(held, execution.handles)
         execution.computations.pop((node, shard), None)
         execution.left -= 1
         stretch = execution.stretches[node]
@@ -212,9 +220,12 @@ class Dataflow:
         self._early.pop(number, None)
         execution = self._executions.pop(number, None)
         if execution is not None:
-            for computation in execution.computations.values():
-                if not computation.is_running:
-                    self._reservations.finish(computation)
+            for member, held in execution.held.items():
+                computation = execution.computations.get(member)
+                if computation is None or not computation.is_running:
+                    self._reservations.finish(held)
+                if computation is not None and not computation.is_running:
+                    computation.held = None
             self._store.memory.drop(execution.client, number)
             for (node, _), handle in execution.results.items():
                 for shard, _ in execution.loaded.plan.shards.get(node, ()):
@@ -222,7 +233,9 @@ class Dataflow:
 
     def forget(self, computation: Computation) -> None:
         """Give back the memory of a computation that its device has dropped."""
-        self._reservations.finish(computation)
+        if computation.held is not None:
+            self._reservations.finish(computation.held)
+            computation.held = None
 
     def drop_client(self, client: int, failure: Failure) -> None:
         """Abort all executions of a client."""

@@ -5,21 +5,36 @@ from collections.abc import Callable, Mapping, Sequence
 from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, LoadedCall, LoadedFunction
 from runtime.executor.groups import ShardGroup
+from runtime.executor.reserved import Group, Handles, Held, groups_of
 from runtime.lowering.resharding import Piece
 from runtime.lowering.subprograms import HostPlan, Subprogram
-from runtime.program import Value
-from runtime.store.buffers import Handle
 
 
 class LoadedSubprogram:
-    """A subprogram as this host runs it: its plan, the calls with their functions, and pieces that were worked out."""
+    """A subprogram as this host runs it: its plan, the calls with their functions, and what was worked out of these.
 
-    def __init__(self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction]) -> None:
+    ``devices`` are those of its computations.
+    """
+
+    def __init__(
+        self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction], device_bytes: int
+    ) -> None:
+        self._device_bytes = device_bytes
+        self._stretches: dict[tuple[int, int], tuple[tuple[int, ...], tuple[Group, ...]]] = {}
         self.plan = HostPlan(subprogram, host)
         self.calls = {node: LoadedCall(call, functions[call.function]) for node, call in self.plan.calls.items()}
-        self.nodes = tuple(self.plan.shards)
-        self.shards = sum(map(len, self.plan.shards.values()))
+        self.devices = {(node, shard): device for node, shards in self.plan.shards.items() for shard, device in shards}
+        self.shards = len(self.devices)
         self._pieces: dict[tuple[int, int, int], Piece] = {}
+
+    def stretch(self, first: int, last: int) -> tuple[tuple[int, ...], tuple[Group, ...]]:
+        """Return the local nodes of a stretch, and what reserves memory together."""
+        found = self._stretches.get((first, last))
+        if found is None:
+            nodes = tuple(node for node in self.plan.shards if first <= node <= last)
+            found = nodes, tuple(groups_of(self.plan, nodes, self._device_bytes))
+            self._stretches[first, last] = found
+        return found
 
     def piece(self, edge: int, destination: int, source: int) -> Piece:
         """Return the piece of a tuple."""
@@ -48,7 +63,8 @@ class Stretch:
 class Execution:
     """One run of a subprogram; ``left`` are local shards that have not ended, ``stretches`` those granted by node.
 
-    ``handles`` name the memory of values that were granted. ``uses`` counts who needs those that nobody else holds.
+    ``handles`` name the memory of values that were granted; ``held`` are the reservations of computations that have not
+    ended.
     """
 
     def __init__(
@@ -64,14 +80,14 @@ class Execution:
         self.left = loaded.shards
         self.stretches: dict[int, Stretch] = {}
         self.arguments: Mapping[int, int] = {}
-        self.handles: dict[tuple[Value, int], Handle] = {}
-        self.uses: dict[Handle, int] = {}
+        self.handles = Handles()
+        self.held: dict[tuple[int, int], Held] = {}
 
     def computation(self, node: int, shard: int) -> Computation:
         """Return the computation of a shard, a new one where there is none."""
         found = self.computations.get((node, shard))
         if found is None:
-            device = next(device for each, device in self.loaded.plan.shards[node] if each == shard)
+            device = self.loaded.devices[node, shard]
             missing = len(self.loaded.plan.inputs[node])
             call = self.loaded.calls[node]
             inputs: list[Array] = [None] * missing  # type: ignore[list-item]

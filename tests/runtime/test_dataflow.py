@@ -27,6 +27,8 @@ from runtime.store.buffers import HOST
 HOSTS, DEVICES, CLIENT = 3, 2, 5
 DEVICE_BYTES = 3 * 128
 """Room for one computation with two inputs and an output: everything else waits, or is spilled."""
+ENOUGH_BYTES = 16 * 5 * DEVICE_BYTES
+"""So much that all computations of a stretch reserve together."""
 SPEC = ArraySpec((4, 4), "float64")
 STRETCHES = st.integers(1, 5)
 
@@ -52,14 +54,16 @@ class Host:
 
     number: int
     hosts: "list[Host]"
+    device_bytes: int
     wire: dict[int, deque[partial[None]]] = field(default_factory=dict)
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
     ended: list[tuple[int, int]] = field(default_factory=list)
     awaited: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.store = HostStore(HostMemory({HOST: 1 << 20, **dict.fromkeys(range(DEVICES), DEVICE_BYTES)}))
-        self.dataflow = Dataflow(self.number, self.store, self)
+        budgets_bytes = dict.fromkeys(range(DEVICES), self.device_bytes)
+        self.store = HostStore(HostMemory({HOST: 1 << 20, **budgets_bytes}))
+        self.dataflow = Dataflow(self.number, self.store, self, self.device_bytes)
         for number, function in enumerate(FUNCTIONS):
             registered = RegisterFunction(number, function.__name__, "numpy", None, described(function))
             self.dataflow.add_function(number, LoadedFunction(registered))
@@ -210,7 +214,8 @@ def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
     first: tuple[Program, Mapping[int, Placement]], second: tuple[Program, Mapping[int, Placement]], data: st.DataObject
 ) -> None:
     hosts: list[Host] = []
-    hosts += [Host(number, hosts) for number in range(HOSTS)]
+    device_bytes = data.draw(st.sampled_from([DEVICE_BYTES, ENOUGH_BYTES]))
+    hosts += [Host(number, hosts, device_bytes) for number in range(HOSTS)]
     v, w = np.arange(16.0).reshape(SPEC.shape), np.arange(16.0, 32.0).reshape(SPEC.shape)
     one = lower(*first, [AT_CLIENT, AT_CLIENT])
     given_by = one.layout(first[0].results[0])
@@ -238,7 +243,8 @@ def test_what_is_aborted_leaves_nothing_behind(
     drawn: tuple[Program, Mapping[int, Placement]], steps: int, data: st.DataObject
 ) -> None:
     hosts: list[Host] = []
-    hosts += [Host(number, hosts) for number in range(HOSTS)]
+    device_bytes = data.draw(st.sampled_from([DEVICE_BYTES, ENOUGH_BYTES]))
+    hosts += [Host(number, hosts, device_bytes) for number in range(HOSTS)]
     lowered = lower(*drawn, [AT_CLIENT, AT_CLIENT])
     start(hosts, 0, lowered, [-1, -1], [np.ones(SPEC.shape)] * 2, first=0, stretch=data.draw(STRETCHES))
     for _ in range(steps):
