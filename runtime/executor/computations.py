@@ -11,7 +11,7 @@ import numpy as np
 
 from runtime import sources
 from runtime.arrays import ArraySpec
-from runtime.collectives import inside
+from runtime.collectives import within
 from runtime.executor.groups import ShardGroup
 from runtime.executor.reserved import Held
 from runtime.messages import Failure, RegisterFunction
@@ -36,12 +36,22 @@ class Done(NamedTuple):
     duration_s: float
 
 
+class Feed(NamedTuple):
+    """An input that is made on the same device: its position, and the node, shard and output that it is."""
+
+    position: int
+    node: int
+    shard: int
+    output: int
+
+
 @dataclass(eq=False, slots=True)
 class Computation:
     """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory.
 
     ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
-    of a collective call.
+    of a collective call. ``feeds`` are inputs that are made on the same device, and ``leaves`` says whether an output
+    goes anywhere else. ``done`` and ``awaited`` are of the thread that runs it (``workers``).
     """
 
     client: int
@@ -57,6 +67,10 @@ class Computation:
     is_enqueued: bool = False
     group: ShardGroup | None = None
     held: Held | None = None
+    feeds: Sequence[Feed] = ()
+    leaves: bool = True
+    done: Done | None = None
+    awaited: "Sequence[tuple[int, Computation, int]]" = ()
     is_running: bool = False
 
 
@@ -101,8 +115,7 @@ class LoadedFunction:
         assert self._call is not None
         started_s = time.perf_counter()
         try:
-            with inside(group):
-                made = self._call(*inputs)
+            made = within(group, self._call, inputs)
         except Exception as error:
             message = f"{self.name} raised {_text(error)}\nIt was called at\n  {location}"
             return Done(None, Failure("ComputationError", message), time.perf_counter() - started_s)
@@ -151,6 +164,11 @@ class LoadedCall:
     def is_collective(self) -> bool:
         """Whether its shards wait for each other."""
         return self.function.is_collective
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether predicates among its inputs say if there is anything to compute."""
+        return bool(self._guards)
 
     def is_skipped(self, inputs: Sequence[Array]) -> bool:
         """Return whether a predicate among the inputs says that there is nothing to compute."""

@@ -121,6 +121,7 @@ class Dataflow:
         self._last = number
         for node, output, handle in message.results:
             execution.results[node, output] = handle
+            execution.result_nodes.add(node)
             for shard, _ in loaded.plan.shards.get(node, ()):
                 self._store.expect(message.client, handle, shard)
         for first, last in message.grants:

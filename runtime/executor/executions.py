@@ -1,13 +1,14 @@
 """Executions of subprograms on a host: what each has computed, received and reserved."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from runtime.executor.assembly import Assembly
-from runtime.executor.computations import Array, Computation, LoadedCall, LoadedFunction
+from runtime.executor.computations import Array, Computation, Feed, LoadedCall, LoadedFunction
 from runtime.executor.groups import ShardGroup
 from runtime.executor.reserved import Group, Handles, Held, groups_of
 from runtime.lowering.resharding import Piece
 from runtime.lowering.subprograms import HostPlan, Subprogram
+from runtime.program import Value
 
 
 class LoadedSubprogram:
@@ -25,7 +26,24 @@ class LoadedSubprogram:
         self.calls = {node: LoadedCall(call, functions[call.function]) for node, call in self.plan.calls.items()}
         self.devices = {(node, shard): device for node, shards in self.plan.shards.items() for shard, device in shards}
         self.shards = len(self.devices)
+        self.feeds = {each: tuple(self._feeds(*each)) for each in self.devices}
+        self.leaving = {each for each in self.devices if self._leaves(*each)}
         self._pieces: dict[tuple[int, int, int], Piece] = {}
+
+    def _feeds(self, node: int, shard: int) -> Iterator[Feed]:
+        for position, edge in enumerate(self.plan.inputs[node]):
+            receipt = self.plan.receipts[edge, shard]
+            value = receipt.edge.value
+            if receipt.is_in_place and value.node in self.plan.calls:
+                yield Feed(position, value.node, receipt.edge.resharding.sources(shard)[0], value.output)
+
+    def _leaves(self, node: int, shard: int) -> bool:
+        for output in range(len(self.plan.calls[node].outputs)):
+            for send in self.plan.sends.get((Value(node, output), shard), ()):
+                receipt = self.plan.receipts.get((send.edge, send.piece.destination))
+                if send.host != self.plan.host or receipt is None or not receipt.is_in_place:
+                    return True
+        return False
 
     def stretch(self, first: int, last: int) -> tuple[tuple[int, ...], tuple[Group, ...]]:
         """Return the local nodes of a stretch, and what reserves memory together."""
@@ -77,6 +95,7 @@ class Execution:
         self.computations: dict[tuple[int, int], Computation] = {}
         self.partial: dict[tuple[int, int], Assembly] = {}
         self.results: dict[tuple[int, int], int] = {}
+        self.result_nodes: set[int] = set()
         self.left = loaded.shards
         self.stretches: dict[int, Stretch] = {}
         self.arguments: Mapping[int, int] = {}
@@ -92,6 +111,8 @@ class Execution:
             call = self.loaded.calls[node]
             inputs: list[Array] = [None] * missing  # type: ignore[list-item]
             found = Computation(self.client, self.number, node, shard, device, call, inputs, missing + 1)
+            found.feeds = self.loaded.feeds[node, shard]
+            found.leaves = (node, shard) in self.loaded.leaving or node in self.result_nodes
             if call.is_collective:
                 found.group = self._group(node, shard)
             self.computations[node, shard] = found

@@ -15,10 +15,15 @@ from contextlib import suppress
 from itertools import count
 
 _SOON_S = 300e-6
+_SHARED_S = 30e-6
+"""Where others run meanwhile for so long, they need the core."""
 
 
 class Loop:
-    """Runs callbacks in one thread until ``stop``; only ``post`` may be called from others."""
+    """Runs callbacks in one thread until ``stop``; only ``post`` may be called from others.
+
+    ``busy_threads`` are others of this process that compute.
+    """
 
     def __init__(self) -> None:
         # select() takes microseconds, epoll() rounds to milliseconds; a host has a few dozen sockets.
@@ -31,6 +36,7 @@ class Loop:
             each.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ, (self._drain, None))
         self._running = True
+        self.busy_threads = 0
         self._is_answered_soon = False
 
     def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
@@ -81,15 +87,18 @@ class Loop:
         """Wait for sockets or a timer.
 
         Waking up takes longer than most hops. So the loop looks again and again before it sleeps, if what it waited for
-        last time came soon.
+        last time came soon, and nobody else needs the core.
         """
         began_s = now_s = time.perf_counter()
-        while self._is_answered_soon and now_s - began_s < _SOON_S:
+        is_shared = self.busy_threads > 0
+        while self._is_answered_soon and not is_shared and now_s - began_s < _SOON_S:
             ready = self._selector.select(0.0)
             if ready or self._timeout_s() == 0.0:
                 return ready
+            looked_s = time.perf_counter()
             os.sched_yield()
             now_s = time.perf_counter()
+            is_shared = now_s - looked_s > _SHARED_S
         ready = self._selector.select(self._timeout_s())
         self._is_answered_soon = bool(ready) and time.perf_counter() - began_s < _SOON_S
         return ready
