@@ -26,16 +26,17 @@ def test_the_example_of_the_paper(tmp_path: Path) -> None:
     assert _ran("pathways.py", tmp_path) == "(array([3., 5.]), array([2., 4.]))\n"
 
 
-def test_a_pipelined_gpt_has_the_losses_of_the_model_in_one_piece(tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", ["pipelined_gpt.py", "data_parallel_gpt.py"])
+def test_a_gpt_in_stages_has_the_losses_of_the_model_in_one_piece(example: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    losses = [
-        (float(one), float(other))
-        for one, other in re.findall(r"loss ([\d.]+), in one piece ([\d.]+)", _ran("pipelined_gpt.py", tmp_path))
-    ]
+    printed = _ran(example, tmp_path)
+    losses = [(float(one), float(other)) for one, other in re.findall(r"loss ([\d.]+), in one piece ([\d.]+)", printed)]
     assert len(losses) == 5
     assert losses[-1][0] < losses[0][0]
     for one, other in losses:
         assert one == pytest.approx(other, rel=1e-5)
+    if example == "data_parallel_gpt.py":
+        assert printed.endswith("replicas are the same\n")
 
 
 def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Path) -> None:
