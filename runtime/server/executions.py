@@ -24,6 +24,8 @@ from runtime.server.hosts import Host
 from runtime.server.plans import PlannedProgram, RegisteredProgram, Stretch
 
 _LEAST_COST_S = 1e-6
+_ALONE = -1.0
+"""A length of stretches that none of two calls has: sequential dispatch tells hosts of one call after the other."""
 
 
 @dataclass(eq=False, slots=True)
@@ -190,10 +192,10 @@ class Executions:
     ) -> list[tuple[str, GangRequest]]:
         """Give an execution its gangs and its results; return what the schedulers of islands are asked for."""
         plan, account = execution.plan, execution.account
-        starts_s = plan.needs_s(time.monotonic() + message.need_ns * 1e-9) if message.need_ns >= 0 else {}
+        starts_s = plan.starts_s(time.monotonic() + message.need_ns * 1e-9) if message.need_ns >= 0 else {}
         gang_of: dict[int, int | None] = {node: each.gang for node, each in enumerate(held) if each is not None}
         requests = []
-        for stretch in plan.stretches() if self._dispatch.is_parallel else plan.stretches(0.0):
+        for stretch in plan.stretches() if self._dispatch.is_parallel else plan.stretches(_ALONE):
             number = next(self._gang_numbers)
             nodes = range(stretch.first, stretch.last + 1)
             gang = Gang(number, execution, stretch, len(stretch.hosts))

@@ -130,7 +130,7 @@ class PlannedProgram:
             found.append(self._stretch(begin, len(self._calls)))
         return found
 
-    def needs_s(self, need_s: float) -> dict[int, float]:
+    def starts_s(self, need_s: float) -> dict[int, float]:
         """Return by when each node must start, if the results of the program are needed at ``need_s``.
 
         A value is needed when the first of those that take it must start.
