@@ -12,7 +12,9 @@ import numpy as np
 from runtime import sources
 from runtime.arrays import ArraySpec
 from runtime.collectives import within
+from runtime.errors import InputEndedError
 from runtime.executor.groups import ShardGroup
+from runtime.executor.inputs import InputBatches
 from runtime.executor.reserved import Held
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
@@ -116,6 +118,9 @@ class LoadedFunction:
         started_s = time.perf_counter()
         try:
             made = within(group, self._call, inputs)
+        except InputEndedError as error:
+            failure = Failure(InputEndedError.__name__, f"{self.name}: {error}")
+            return Done(None, failure, time.perf_counter() - started_s)
         except Exception as error:
             message = f"{self.name} raised {_text(error)}\nIt was called at\n  {location}"
             return Done(None, Failure("ComputationError", message), time.perf_counter() - started_s)
@@ -189,6 +194,9 @@ def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:
         from runtime.executor.torch_calls import on_arrays
 
         return on_arrays(call)
+
+    if library == "input":
+        return InputBatches(call)
 
     def numpy_call(*inputs: Array) -> list[Array]:
         made = call(*inputs)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from runtime.executor.computations import Computation, Done
 from runtime.executor.loop import Loop
 from runtime.executor.workers import Worker
+from runtime.store.buffers import HOST
 
 _INLINE_S = 100e-6
 """What is shorter than this runs on the loop's own thread: handing it to another and back would take as long."""
@@ -33,6 +34,7 @@ class Device:
 
     A timer starts when the one before it ended, or when its inputs came, whichever is later: as on an accelerator, what
     the host does meanwhile costs it nothing. What takes long, or waits for other shards, runs in a thread (``Worker``).
+    So does all that runs on the CPUs of the host, the device HOST: it may wait for files.
     """
 
     def __init__(self, number: int, loop: Loop, on_done: Callable[[Computation, Done, float], None]) -> None:
@@ -87,7 +89,7 @@ class Device:
             self._running = computation
             self._free_s = max(self._free_s, computation.ready_s) + function.seconds
             self._loop.at(self._free_s, lambda: self._end_timer(computation))
-        elif function.seconds < _INLINE_S and not function.is_collective:
+        elif function.seconds < _INLINE_S and not function.is_collective and self.number != HOST:
             self._end(computation, function.run(computation.inputs), time.perf_counter())
         else:
             self._worker.give(computation)

@@ -48,6 +48,7 @@ class Executor:
         self._groups = Groups(settings.folder)
         self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
+        self._cpus = Device(HOST, self._loop, self._end_computation)
         self._addresses: dict[int, str] = {}
         self._peers: dict[int, Connection] = {}
         self._completions: list[Completion] = []
@@ -107,11 +108,14 @@ class Executor:
 
     def enqueue(self, computation: Computation) -> None:
         """Put a granted computation into the queue of its device."""
-        self._devices[computation.device].enqueue(computation)
+        self._device(computation.device).enqueue(computation)
 
     def advance(self, device: int) -> None:
         """Let a device start what has become ready."""
-        self._devices[device].advance()
+        self._device(device).advance()
+
+    def _device(self, number: int) -> Device:
+        return self._cpus if number == HOST else self._devices[number]
 
     def completed(self, ended: Completion, is_awaited: bool) -> None:
         """Report a stretch that has ended here. Reports go together, those for which a client may wait soon."""
@@ -239,7 +243,7 @@ class Executor:
         self._groups.forget(message.client)
 
     def _drop_dead(self) -> None:
-        for device in self._devices:
+        for device in (*self._devices, self._cpus):
             for dropped in device.drop(lambda computation: not self._dataflow.is_running(computation.execution)):
                 self._dataflow.forget(dropped)
                 if dropped.group is not None:
@@ -269,7 +273,7 @@ class Executor:
             "waiting_pieces": self._dataflow.waiting_pieces,
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],
-            "ran": [ran for device in self._devices for ran in device.ran] if message.trace else [],
+            "ran": [ran for device in (*self._devices, self._cpus) for ran in device.ran] if message.trace else [],
         }
         self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
 

@@ -95,26 +95,29 @@ class Worker:
     def _work(self, wake: "SimpleQueue[None]") -> None:
         while True:
             wake.get()
-            told_s = time.perf_counter()
-            has_failed = False
-            while not has_failed:
-                try:
-                    computation = self._todo.popleft()
-                except IndexError:
-                    break
-                for position, maker, output in computation.awaited:
-                    assert maker.done is not None
-                    assert maker.done.outputs is not None
-                    computation.inputs[position] = maker.done.outputs[output]
-                computation.awaited = []
-                done = computation.done = computation.function.run(computation.inputs, computation.group)
-                has_failed = done.outputs is None
-                end_s = time.perf_counter()
-                self._ended.append((computation, done, end_s))
-                if self._todo and (computation.leaves or end_s - told_s > _TELL_S):
-                    told_s = end_s
-                    self._loop.post(self._end_all)
+            self._run_all()  # keeps nothing of what it ran while this thread sleeps
             self._loop.post(self._sleep)
+
+    def _run_all(self) -> None:
+        told_s = time.perf_counter()
+        has_failed = False
+        while not has_failed:
+            try:
+                computation = self._todo.popleft()
+            except IndexError:
+                break
+            for position, maker, output in computation.awaited:
+                assert maker.done is not None
+                assert maker.done.outputs is not None
+                computation.inputs[position] = maker.done.outputs[output]
+            computation.awaited = []
+            done = computation.done = computation.function.run(computation.inputs, computation.group)
+            has_failed = done.outputs is None
+            end_s = time.perf_counter()
+            self._ended.append((computation, done, end_s))
+            if self._todo and (computation.leaves or end_s - told_s > _TELL_S):
+                told_s = end_s
+                self._loop.post(self._end_all)
 
     def _end_all(self) -> None:
         while self._ended:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.arrays import ArraySpec
-from runtime.lowering.assign import Layout, Placement
+from runtime.lowering.assign import Layout, Placement, host_cpus_of
 from runtime.lowering.cache import LoweringCache
 from runtime.lowering.subprograms import LoweredProgram
 from runtime.messages import Failure
 from runtime.server.channel import Channel
+from runtime.server.islands import Slice
 from runtime.server.plans import NumberedFunction, PlannedProgram, RegisteredProgram
 from runtime.server.settings import ClientSettings
 
@@ -106,10 +107,16 @@ class Account:
         """Return what the client calls itself, the same for all of its connections."""
         return self.ledger.settings.name
 
-    def place(self, number: int, placement: Placement, gang: frozenset[int]) -> None:
-        """Note where a slice lies from now on."""
-        self.slices[number] = placement
-        self.gangs[number] = gang
+    def place(self, placed: Slice) -> None:
+        """Note where a slice lies from now on, and the CPUs of its hosts, which are a slice of their own."""
+        hosts = host_cpus_of(placed.number)
+        self.slices[placed.number], self.gangs[placed.number] = placed.placement, placed.gang
+        self.slices[hosts], self.gangs[hosts] = placed.host_cpus, placed.host_gang
+
+    def displace(self, number: int) -> None:
+        """Note that a slice has no devices any more."""
+        self.slices.pop(number, None)
+        self.slices.pop(host_cpus_of(number), None)
 
     def hold(self, handle: int, array: HeldArray) -> None:
         """Keep an array by a new handle."""

@@ -199,7 +199,7 @@ class Server:
         except ValueError as error:
             account.channel.send(messages.Refused(message.request, str(error)))
             return
-        account.place(added.number, added.placement, added.gang)
+        account.place(added)
         size = len(added.placement.hosts)
         account.channel.send(messages.SliceAdded(message.request, added.number, added.placement.island, size))
 
@@ -231,6 +231,9 @@ class Server:
             account.channel.refuse(f"{program.name}: expected as results outputs of calls, each once")
             return
         functions = tuple(account.functions[each] for each in message.functions)
+        if any(call.slice < 0 and functions[call.function].registered.is_collective for call in program.calls):
+            account.channel.refuse(f"{program.name}: collective functions do not run on the CPUs of hosts")
+            return
         account.programs[message.number] = RegisteredProgram(message.program, functions)
         for _, call in message.program.nodes():
             placement = account.slices.get(call.slice)
@@ -281,9 +284,9 @@ class Server:
         remapped, unmapped = self._islands.remove_host(host.number)
         by_label = {account.label: account for account in self._accounts.values()}
         for moved in remapped:
-            by_label[moved.client].place(moved.number, moved.placement, moved.gang)
+            by_label[moved.client].place(moved)
         for lost in unmapped:
-            by_label[lost.client].slices.pop(lost.number, None)
+            by_label[lost.client].displace(lost.number)
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]
