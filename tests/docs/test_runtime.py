@@ -39,6 +39,14 @@ def test_a_gpt_in_stages_has_the_losses_of_the_model_in_one_piece(example: str, 
         assert printed.endswith("replicas are the same\n")
 
 
+def test_a_model_is_trained_on_batches_that_hosts_make(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    *losses, weights = _ran("input_pipeline.py", tmp_path).splitlines()
+    falling = [float(each.rpartition(" ")[2]) for each in losses]
+    assert falling == sorted(falling, reverse=True)
+    assert [abs(float(each)) for each in re.findall(r"[\d.]+", weights)] == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
 def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Path) -> None:
     trainyard = [sys.executable, "-m", "trainyard", "runtime"]
     where = ["--address", f"unix:{tmp_path}/islands", "--clients", "clients.txt"]
