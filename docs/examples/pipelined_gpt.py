@@ -89,6 +89,21 @@ def in_one_piece(layers, parameters):
     return losses
 
 
+def in_a_pipeline(layers, parameters):
+    """Yield the loss of each step on the runtime."""
+    devices = rt.make_virtual_device_set()
+    slices = [devices.add_slice(1, island=f"island-{2 * stage // STAGES}") for stage in range(STAGES)]
+    stages = stages_of(layers, loss, parameters, slices, learning_rate=LEARNING_RATE, micro_batches=MICRO_BATCHES)
+
+    @rt.program
+    def step(parameters, inputs, targets):
+        return training_step(stages, parameters, inputs, targets, one_forward_one_backward)
+
+    for inputs, targets in batches():
+        value, parameters = step(parameters, list(inputs), list(targets))
+        yield value.item()
+
+
 def main():
     """Train the model on the runtime."""
     torch.set_num_threads(1)
@@ -96,17 +111,8 @@ def main():
     parameters = initial_parameters(STAGES)
     expected = in_one_piece(layers, parameters)
     with rt.local(islands=2, hosts=1, devices=STAGES // 2):
-        devices = rt.make_virtual_device_set()
-        slices = [devices.add_slice(1, island=f"island-{2 * stage // STAGES}") for stage in range(STAGES)]
-        stages = stages_of(layers, loss, parameters, slices, learning_rate=LEARNING_RATE, micro_batches=MICRO_BATCHES)
-
-        @rt.program
-        def step(parameters, inputs, targets):
-            return training_step(stages, parameters, inputs, targets, one_forward_one_backward)
-
-        for number, (inputs, targets) in enumerate(batches()):
-            value, parameters = step(parameters, list(inputs), list(targets))
-            print(f"step {number}: loss {value.item():.6f}, in one piece {expected[number]:.6f}")
+        for number, value in enumerate(in_a_pipeline(layers, parameters)):
+            print(f"step {number}: loss {value:.6f}, in one piece {expected[number]:.6f}")
 
 
 if __name__ == "__main__":
