@@ -49,7 +49,7 @@ class Feed(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Computation:
-    """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory.
+    """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory, until ``ready_s``.
 
     ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
     of a collective call. ``feeds`` are inputs that are made on the same device, and ``leaves`` says whether an output

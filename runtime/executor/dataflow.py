@@ -74,6 +74,7 @@ class Dataflow:
         self._executions: dict[int, Execution] = {}
         self._early: dict[int, list[Callable[[], None]]] = {}
         self._last = -1
+        self._made_s: float | None = None
 
     @property
     def running(self) -> int:
@@ -193,6 +194,7 @@ class Dataflow:
             self.forget(computation)
             return
         node, shard = computation.node, computation.shard
+        before_s, self._made_s = self._made_s, end_s
         for output in range(len(execution.loaded.plan.calls[node].outputs)):
             array = done.failure if done.outputs is None else done.outputs[output]
             assert array is not None
@@ -201,6 +203,7 @@ class Dataflow:
                 self._store.put(execution.client, handle, shard, array)
                 execution.stretches[node].has_result = True
             self._give(execution, Value(node, output), shard, array)
+        self._made_s = before_s
         held, computation.held = execution.held.pop((node, shard)), None
         if self._reservations.finish(held):
             self._reservations.release(held, execution.handles)
@@ -282,12 +285,16 @@ class Dataflow:
         self._come(computation)
 
     def _come(self, computation: Computation) -> None:
-        """Note that an input of a computation is there, or its memory."""
+        """Note that an input of a computation is there, or its memory.
+
+        What was made on this host is there from the end of what made it, not from when the host hears of that: as on
+        accelerators, which go on by themselves.
+        """
+        came_s = time.perf_counter() if self._made_s is None else self._made_s
+        computation.ready_s = max(computation.ready_s, came_s)
         computation.missing -= 1
-        if computation.missing == 0:
-            computation.ready_s = time.perf_counter()
-            if computation.is_enqueued:
-                self._outside.advance(computation.device)
+        if computation.missing == 0 and computation.is_enqueued:
+            self._outside.advance(computation.device)
 
     def _end_if_done(self, execution: Execution) -> None:
         if not execution.left and self._executions.pop(execution.number, None) is not None:

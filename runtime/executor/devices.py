@@ -32,9 +32,9 @@ class Ran(NamedTuple):
 class Device:
     """A device. What is at the head of its queue runs as soon as its inputs are there.
 
-    A timer starts when the one before it ended, or when its inputs came, whichever is later: as on an accelerator, what
-    the host does meanwhile costs it nothing. What takes long, or waits for other shards, runs in a thread (``Worker``).
-    So does all that runs on the CPUs of the host, the device HOST: it may wait for files.
+    A timer starts when the one before it ended, or when its inputs were there, whichever is later: as on an
+    accelerator, what the host does meanwhile costs it nothing. What takes long, or waits for other shards, runs in a
+    thread (``Worker``). So does all that runs on the CPUs of the host, the device HOST: it may wait for files.
     """
 
     def __init__(self, number: int, loop: Loop, on_done: Callable[[Computation, Done, float], None]) -> None:

@@ -263,3 +263,21 @@ def test_what_is_aborted_leaves_nothing_behind(
         host.store.release(CLIENT, range(10))
         assert host.store.handles == 0
         assert set(host.store.memory.used_bytes.values()) == {0}
+
+
+def test_what_is_made_on_a_host_is_there_from_the_end_of_what_made_it() -> None:
+    sharding = Sharding(None, 1)
+    calls = tuple(Call(0, "scale", 0, (Input(Value(node), sharding),), (Output(SPEC, sharding),)) for node in range(2))
+    program = Program("chain", (SPEC,), calls, (Value(2),))
+    hosts: list[Host] = []
+    hosts += [Host(0, hosts, ENOUGH_BYTES)]
+    lowered = lower(program, {0: Placement("island", (0,), (0,))}, [AT_CLIENT])
+    start(hosts, 0, lowered, [-1], [np.ones(SPEC.shape)], first=0, stretch=2)
+    from_server = hosts[0].wire[-1]
+    while from_server:
+        from_server.popleft()()
+    first, second = hosts[0].queues[0]
+    end_s = first.ready_s + 1000.0
+    hosts[0].queues[0].popleft()
+    hosts[0].dataflow.end_computation(first, first.function.run(first.inputs), end_s)
+    assert (second.missing, second.ready_s) == (0, end_s)
