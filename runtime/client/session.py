@@ -174,7 +174,8 @@ class Runtime:
             return array
         made = np.asarray(array, order="C")
         if made.shape != spec.shape or made.dtype.name != spec.dtype:
-            raise ValueError(f"expected {spec} as an argument, got {made.dtype.name}{list(made.shape)}")
+            got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
+            raise ValueError(f"expected {spec} as an argument, got {got}")
         return made
 
     def _registered(self, traced: TracedProgram) -> tuple[int, tuple[Value, ...]]:

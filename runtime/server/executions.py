@@ -82,25 +82,12 @@ class Executions:
         """Start a program. Where it cannot run, its results fail with the reason."""
         program = registered.program
         held = [None if handle < 0 else account.arrays[handle] for handle in message.arguments]
-        failure = _failure_of(program, held)
-        layouts = [AT_CLIENT if each is None else each.layout for each in held]
-        try:
-            lowered = account.lowering.lowered(message.program, program, epoch, account.slices, layouts)
-            plan = account.plan(lowered, registered, epoch)
-            pieces = plan.arguments.cut(message.arguments, payload)
-        except ValueError as error:
-            failure = failure or Failure("RefusedError", str(error))
-        else:
-            if not plan.hosts <= self._hosts.keys():
-                lost = min(plan.hosts - self._hosts.keys())
-                failure = failure or Failure("LostError", f"{program.name}: host {lost} is gone")
-            excess = account.ledger.excess(len(plan.results), plan.results_bytes)
-            if excess is not None:
-                failure = failure or Failure("RefusedError", f"{program.name}: {excess}")
-        if failure is not None:
+        planned = _failure_of(program, held) or self._planned(account, registered, epoch, message, held, payload)
+        if isinstance(planned, Failure):
             for handle, value in zip(message.results, program.results, strict=True):
-                account.hold(handle, HeldArray(program.spec(value), AT_CLIENT, None, failure))
+                account.hold(handle, HeldArray(program.spec(value), AT_CLIENT, None, planned))
             return
+        plan, pieces = planned
         self.pass_grants()  # what was granted before comes before
         execution = Execution(next(self._numbers), account, plan)
         requests = self._requests(execution, held, message)
@@ -114,6 +101,29 @@ class Executions:
         self._send_runs(execution, message, grants if own else (), pieces)
         if not own:
             self._dispatch.send(grants)
+
+    def _planned(
+        self,
+        account: Account,
+        registered: RegisteredProgram,
+        epoch: int,
+        message: messages.Execute,
+        held: Sequence[HeldArray | None],
+        payload: memoryview,
+    ) -> tuple[PlannedProgram, Pieces] | Failure:
+        """Return what a run of a program needs, with its arguments cut, or why it cannot run."""
+        program = registered.program
+        layouts = [AT_CLIENT if each is None else each.layout for each in held]
+        try:
+            lowered = account.lowering.lowered(message.program, program, epoch, account.slices, layouts)
+            plan = account.plan(lowered, registered, epoch)
+            pieces = plan.arguments.cut(message.arguments, payload)
+        except ValueError as error:
+            return Failure("RefusedError", str(error))
+        if not plan.hosts <= self._hosts.keys():
+            return Failure("LostError", f"{program.name}: host {min(plan.hosts - self._hosts.keys())} is gone")
+        excess = account.ledger.excess(len(plan.results), plan.results_bytes)
+        return (plan, pieces) if excess is None else Failure("RefusedError", f"{program.name}: {excess}")
 
     def completed(self, reports: Iterable[tuple[int, int, bool, float, float]]) -> None:
         """Note what a host has completed.
