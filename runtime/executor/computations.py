@@ -3,6 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from runtime.executor.groups import ShardGroup
 from runtime.executor.memory import Reservation
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
+from runtime.transport.arrays import LEAST_BYTES
 
 Array = np.ndarray[Any, Any]
 
@@ -70,9 +72,15 @@ class Stated(NamedTuple):
 
 
 class LoadedFunction:
-    """A function of a client, made ready to run; if that failed, every run fails with the reason."""
+    """A function of a client, made ready to run; if that failed, every run fails with the reason.
 
-    def __init__(self, registered: RegisterFunction) -> None:
+    Large outputs are made within ``memory``.
+    """
+
+    def __init__(
+        self, registered: RegisterFunction, memory: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        self.memory = memory
         self.name = registered.name
         self.library = registered.library
         self.is_timer = registered.library == "timer"
@@ -123,6 +131,7 @@ class LoadedCall:
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
         self._guards = call.guards
+        self._is_large = any(spec.size_bytes >= LEAST_BYTES for spec in specs)
 
     @property
     def name(self) -> str:
@@ -154,7 +163,8 @@ class LoadedCall:
             if self.is_skipped(inputs):
                 return Done([_zeros(each.spec) for each in self._outputs], None, 0.0)
             inputs = inputs[len(self._guards) :]
-        return self._function.run(inputs, self._outputs, self._location, group)
+        with self._function.memory() if self._is_large else nullcontext():
+            return self._function.run(inputs, self._outputs, self._location, group)
 
 
 def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:
