@@ -1,8 +1,8 @@
 """What it takes to pass 64 MB from one executor to another, beside a copy and beside bare sockets.
 
-Two hosts run calls on arrays that the first one holds; the second one looks at every page of what comes. The time of a
-call is the client's, from the call until its result is there. Copies and bare sockets are timed between the calls, and
-use their memory over and over, as hosts do.
+Two hosts run calls on arrays that the first one holds; the second one looks at a number of every 64 kB that come. The
+time of a call is the client's, from the call until its result is there. Copies and bare sockets are timed between the
+calls, and use their memory over and over, as hosts do.
 """
 
 import socket
@@ -18,12 +18,12 @@ import numpy as np
 import runtime as rt
 
 SIZE_BYTES = 64 << 20
-PAGE_BYTES = 4096
+LOOK_BYTES = 1 << 16
 TIMES = 9
 PATIENCE_S = 120.0
 _WORDS = SIZE_BYTES // 8
-_WORDS_OF_PAGE = PAGE_BYTES // 8
-_PAGES = SIZE_BYTES // PAGE_BYTES
+_WORDS_PER_LOOK = LOOK_BYTES // 8
+_LOOKS = SIZE_BYTES // LOOK_BYTES
 
 
 @rt.function(library="numpy", outputs=lambda start: rt.ArraySpec((start.shape[0] * _WORDS // 2,), "float64"))
@@ -32,16 +32,16 @@ def half_count(start: Any) -> Any:
     return np.arange(_WORDS // 2, dtype=np.float64) + start
 
 
-@rt.function(library="numpy", outputs=lambda start: rt.ArraySpec((_WORDS,), "float64"))
+@rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((_WORDS,), "float64"))
 def count(start: Any) -> Any:
     """Return SIZE_BYTES of different numbers."""
     return np.arange(_WORDS, dtype=np.float64) + start
 
 
-@rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((_PAGES,), "float64"))
-def pages(x: Any) -> Any:
-    """Return the first number of every page."""
-    return x[::_WORDS_OF_PAGE]
+@rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((_LOOKS,), "float64"))
+def sample(x: Any) -> Any:
+    """Return a number of every LOOK_BYTES."""
+    return x[::_WORDS_PER_LOOK]
 
 
 def transfers() -> dict[str, float]:
@@ -61,7 +61,7 @@ def _gathered() -> tuple[float, float]:
     with rt.local(islands=2, hosts=1, devices=2) as runtime:
         devices = runtime.make_virtual_device_set()
         make = rt.pmap(half_count, devices=devices.add_slice(2, island="island-0"))
-        look = rt.pmap(pages, devices=devices.add_slice(1, island="island-1"), in_axes=None, out_axes=None)
+        look = rt.pmap(sample, devices=devices.add_slice(1, island="island-1"), in_axes=None, out_axes=None)
         starts = [np.array([0.0, _WORDS // 2]), np.array([7.0, 7.0 + _WORDS // 2])]
         held = [make(start).wait(PATIENCE_S) for start in starts]
         copied_s, taken_s = [], []
@@ -78,7 +78,7 @@ def _sent() -> tuple[float, float]:
     with rt.local(islands=2, hosts=1, devices=1, network="tcp") as runtime, _bare_sender() as bare:
         devices = runtime.make_virtual_device_set()
         make = rt.pmap(count, devices=devices.add_slice(1, island="island-0"))
-        look = rt.pmap(pages, devices=devices.add_slice(1, island="island-1"))
+        look = rt.pmap(sample, devices=devices.add_slice(1, island="island-1"))
         held = [make(np.array([start])).wait(PATIENCE_S) for start in (0.0, 7.0)]
         destination = memoryview(bytearray(SIZE_BYTES))
         bare_s, taken_s = [], []
@@ -95,7 +95,7 @@ def _call_s(look: Any, held: rt.Array, start: float) -> float:
     began_s = time.perf_counter()
     looked = look(held).wait(PATIENCE_S)
     taken_s = time.perf_counter() - began_s
-    assert (looked.numpy() == start + _WORDS_OF_PAGE * np.arange(_PAGES)).all()
+    assert (looked.numpy() == start + _WORDS_PER_LOOK * np.arange(_LOOKS)).all()
     return taken_s
 
 
@@ -104,7 +104,7 @@ def _handed_over_s() -> float:
     with rt.local(islands=2, hosts=1, devices=1) as runtime:
         devices = runtime.make_virtual_device_set()
         make = rt.pmap(count, devices=devices.add_slice(1, island="island-0"))
-        look = rt.pmap(pages, devices=devices.add_slice(1, island="island-1"))
+        look = rt.pmap(sample, devices=devices.add_slice(1, island="island-1"))
 
         @rt.program
         def pass_on(start: Any) -> Any:
@@ -112,10 +112,10 @@ def _handed_over_s() -> float:
 
         for number in range(TIMES + 2):
             looked = pass_on(np.array([float(number)])).numpy(PATIENCE_S)
-            assert (looked == number + _WORDS_OF_PAGE * np.arange(_PAGES)).all()
+            assert (looked == number + _WORDS_PER_LOOK * np.arange(_LOOKS)).all()
         events = [each for each in runtime.trace() if each["ph"] == "X"]
         ended_us = sorted(each["ts"] + each["dur"] for each in events if each["name"] == "count")
-        began_us = sorted(each["ts"] for each in events if each["name"] == "pages")
+        began_us = sorted(each["ts"] for each in events if each["name"] == "sample")
         passed_us = [began - ended for ended, began in zip(ended_us, began_us, strict=True)]
     return median(passed_us[2:]) * 1e-6
 

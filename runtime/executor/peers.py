@@ -95,7 +95,8 @@ class Peers:
                 sock = dialled(self._addresses[host])
                 self._greet(sock)
             except OSError:  # it has died; the server knows soon, and ends what waits for it
-                sock, _ = socket.socketpair()
+                sock, other = socket.socketpair()
+                other.close()
             peer = self._outgoing[host] = _Outgoing(self._loop, sock, lambda: self._outgoing.pop(host, None))
         return peer
 
