@@ -16,7 +16,7 @@ from runtime.transport.arena import Arena
 
 Array = np.ndarray[Any, Any]
 
-LEAST_BYTES = 1 << 16
+LEAST_BYTES = 1 << 17
 """Smaller arrays do not lie in arenas: to copy them takes no longer than to say where they lie."""
 
 _SET_HANDLER = 304
