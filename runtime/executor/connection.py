@@ -30,7 +30,7 @@ class Connection:
         self._loop = loop
         self._socket = sock
         self.on_frame = on_frame
-        self._on_close = on_close
+        self.on_close = on_close
         self._unsent: deque[memoryview] = deque()
         self._is_closed = False
         self.reader = FrameReader()
@@ -80,7 +80,7 @@ class Connection:
             with suppress(KeyError, ValueError):
                 self._loop.forget(self._socket)
             self._socket.close()
-            self._on_close(self)
+            self.on_close(self)
 
     def _receive(self) -> None:
         try:

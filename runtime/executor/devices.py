@@ -131,6 +131,7 @@ class Device:
             computation = work.get()
             done = computation.function.run(computation.inputs, computation.group)
             self._loop.post(partial(self._end_work, computation, done))
+            del computation, done  # else their arrays would live until the next one comes
 
     def _end_work(self, computation: Computation, done: Done) -> None:
         self._free_s = time.perf_counter()

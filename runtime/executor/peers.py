@@ -169,6 +169,7 @@ class _Incoming:
         descriptor = connection.take_descriptor()
         self._segment = None if descriptor is None else Segment.attach(descriptor)
         connection.on_frame = self._take
+        connection.on_close = self._end
         connection.reader.place = self._place
 
     def _take(self, connection: Connection, frame: Frame) -> None:
@@ -187,6 +188,11 @@ class _Incoming:
             self._receiver.receive(*_name(frame.header), failure)
         else:
             raise FrameError(f"expected a piece, got a frame of kind {frame.kind}")
+
+    def _end(self, _: Connection) -> None:
+        """Unmap the memory of the other host, once nobody reads it."""
+        if self._segment is not None:
+            self._segment.close()
 
     def _place(self, kind: int, header: bytes, size_bytes: int) -> memoryview:
         """Return where to receive a large payload."""

@@ -70,6 +70,14 @@ class Host:
         while self.do(lambda: self.peers.lent):
             pass
 
+    def end(self) -> None:
+        self.loop.post(self.loop.stop)
+        self.thread.join()
+        self.loop._wake.close()
+        for watched in list(self.loop._selector.get_map().values()):
+            assert isinstance(watched.fileobj, socket.socket)
+            watched.fileobj.close()
+
 
 @contextmanager
 def two_hosts(*addresses: str) -> Iterator[tuple[Host, Host]]:
@@ -79,8 +87,7 @@ def two_hosts(*addresses: str) -> Iterator[tuple[Host, Host]]:
         host.peers.take_addresses(known)
     yield hosts[0], hosts[1]
     for host in hosts:
-        host.loop.post(host.loop.stop)
-        host.thread.join()
+        host.end()
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def usages(runtime: rt.Runtime) -> list[tuple[int, int]]:
-    return [(host["shared_bytes"], host["lent"]) for host in runtime.status()["hosts"]]
+    hosts = sorted(runtime.status()["hosts"], key=lambda host: host["host"])
+    return [(host["shared_bytes"], host["lent"]) for host in hosts]
 
 
 def is_returned(runtime: rt.Runtime) -> bool:

@@ -22,16 +22,17 @@ def arrays() -> ArenaArrays:
 
 def test_large_arrays_that_numpy_makes_lie_in_the_arena_until_nobody_has_them(arrays: ArenaArrays) -> None:
     with arrays.used():
-        made = np.arange(2.0 * ITEMS) + 1
+        before = np.arange(2.0 * ITEMS)
+        made = before + 1
         small = np.zeros(ITEMS - 1)
     after = np.zeros(ITEMS)
-    assert arrays.offset_bytes(made) == 2 * LEAST_BYTES  # beside the arrays of which it was made
+    assert arrays.offset_bytes(made) == 2 * LEAST_BYTES
     assert arrays.offset_bytes(made[3:]) == 2 * LEAST_BYTES + 24
     assert arrays.offset_bytes(small) is None
     assert arrays.offset_bytes(after) is None
     assert bytes(arrays.arena.segment.part(2 * LEAST_BYTES + 8, 8)) == np.float64(2).tobytes()
     part = made[5:7]
-    del made
+    del made, before
     assert arrays.arena.used_bytes == 2 * LEAST_BYTES
     assert part.tolist() == [6, 7]
     del part
