@@ -3,6 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from runtime.executor.inputs import InputBatches
 from runtime.executor.reserved import Held
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
+from runtime.transport.arrays import LEAST_BYTES
 
 Array = np.ndarray[Any, Any]
 
@@ -88,10 +90,19 @@ class Stated(NamedTuple):
 
 
 class LoadedFunction:
-    """A function of a client, made ready to run; if that failed, every run fails with the reason."""
+    """A function of a client, made ready to run; if that failed, every run fails with the reason.
 
-    def __init__(self, registered: RegisterFunction, number: int = 0) -> None:
+    Large outputs are made within ``memory``.
+    """
+
+    def __init__(
+        self,
+        registered: RegisterFunction,
+        number: int = 0,
+        memory: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self.number = number
+        self.memory = memory
         self.name = registered.name
         self.library = registered.library
         self.is_timer = registered.library == "timer"
@@ -149,6 +160,7 @@ class LoadedCall:
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
         self._guards = call.guards
+        self._is_large = any(spec.size_bytes >= LEAST_BYTES for spec in specs)
 
     @property
     def name(self) -> str:
@@ -185,7 +197,8 @@ class LoadedCall:
             if self.is_skipped(inputs):
                 return Done([_zeros(each.spec) for each in self._outputs], None, 0.0)
             inputs = inputs[len(self._guards) :]
-        return self.function.run(inputs, self._outputs, self._location, group)
+        with self.function.memory() if self._is_large else nullcontext():
+            return self.function.run(inputs, self._outputs, self._location, group)
 
 
 def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:

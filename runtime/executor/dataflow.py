@@ -44,6 +44,9 @@ class Outside(Protocol):
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
 
+    def empty(self, shape: Sequence[int], dtype: str) -> Array:
+        """Return memory in which an input is put together."""
+
     def prepare(self, execution: int, node: int) -> None:
         """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
 
@@ -186,6 +189,15 @@ class Dataflow:
             shape = (len(array) // max(1, math.prod(shape[1:])), *shape[1:])
         self._arrive(execution, edge, destination, source, array.reshape(shape))
 
+    def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
+        """Return the memory where a piece is needed, if it is known, and a row of so many bytes."""
+        execution = self._executions.get(number)
+        if execution is None or execution.loaded.plan.receipts[edge, destination].is_direct:
+            return None
+        return self._assembly(execution, edge, destination).place(
+            execution.loaded.piece(edge, destination, source), size_bytes
+        )
+
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
         execution = self._executions.get(computation.execution)
@@ -263,7 +275,7 @@ class Dataflow:
             if send.host == self._host:
                 self._arrive(execution, send.edge, send.piece.destination, shard, part)
             else:
-                self._outside.send_piece(send.host, execution.number, send, np.asarray(part, order="C"))
+                self._outside.send_piece(send.host, execution.number, send, part)
 
     def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
         receipt = execution.loaded.plan.receipts[edge, destination]
@@ -273,9 +285,7 @@ class Dataflow:
         if receipt.is_direct and not isinstance(array, Failure):
             computation.inputs[receipt.edge.position] = array
         elif receipt.sources > 1 or not isinstance(array, Failure):
-            assembly = execution.partial.get((edge, destination))
-            if assembly is None:
-                assembly = execution.partial[edge, destination] = Assembly(receipt)
+            assembly = self._assembly(execution, edge, destination)
             piece = execution.loaded.piece(edge, destination, source)
             if not assembly.add(piece, None if isinstance(array, Failure) else array):
                 return
@@ -283,6 +293,13 @@ class Dataflow:
             if computation.failure is None:
                 computation.inputs[receipt.edge.position] = assembly.finished()
         self._come(computation)
+
+    def _assembly(self, execution: Execution, edge: int, destination: int) -> Assembly:
+        found = execution.partial.get((edge, destination))
+        if found is None:
+            receipt = execution.loaded.plan.receipts[edge, destination]
+            found = execution.partial[edge, destination] = Assembly(receipt, self._outside.empty)
+        return found
 
     def _come(self, computation: Computation) -> None:
         """Note that an input of a computation is there, or its memory.

@@ -73,7 +73,8 @@ class Server:
         server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
         try:
             for number, island in self._islands.hosts.items():
-                address = f"unix:{self._settings.folder}/host-{number}"
+                is_local = self._settings.network == "shared-memory"
+                address = f"unix:{self._settings.folder}/host-{number}" if is_local else "127.0.0.1:0"
                 self._substrate.spawn(
                     HostSettings(
                         number,

@@ -71,6 +71,9 @@ class Host:
     def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
         self._send(host, execution, send, bytearray(data.tobytes()))
 
+    def empty(self, shape: Sequence[int], dtype: str) -> Array:
+        return np.empty(shape, dtype)
+
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         self._send(host, execution, send, failure)
 
