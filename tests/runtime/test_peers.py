@@ -34,6 +34,22 @@ ITEMS = LEAST_BYTES // 8
 SEND = Send(3, 1, Piece(5, 4, (), ()), True)
 
 
+class KnownSockets(Loop):
+    """A loop that can tell which sockets it watches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sockets: dict[int, socket.socket] = {}
+
+    def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
+        self.sockets[sock.fileno()] = sock
+        super().watch(sock, readable, writable)
+
+    def forget(self, sock: socket.socket) -> None:
+        self.sockets.pop(sock.fileno(), None)
+        super().forget(sock)
+
+
 class Host:
     """A host with a loop in a thread of its own, which takes note of what it receives."""
 
@@ -41,7 +57,7 @@ class Host:
         self.received: SimpleQueue[tuple[tuple[int, int, int, int], Any]] = SimpleQueue()
         self.places: dict[tuple[int, int, int, int], memoryview] = {}
         self.arrays = ArenaArrays(Arena(ROOM_BYTES))
-        self.loop = Loop()
+        self.loop = KnownSockets()
         self.peers = Peers(self.loop, HostSettings(number, 1, address, "", SECRET), self.arrays, self)
         self.thread = Thread(target=self.loop.run)
         self.thread.start()
@@ -74,9 +90,9 @@ class Host:
         self.loop.post(self.loop.stop)
         self.thread.join()
         self.loop._wake.close()
-        for watched in list(self.loop._selector.get_map().values()):
-            assert isinstance(watched.fileobj, socket.socket)
-            watched.fileobj.close()
+        for watched in self.loop.sockets.values():
+            watched.close()
+        self.loop._woken.close()
 
 
 @contextmanager
