@@ -233,6 +233,20 @@ def test_a_pipeline_goes_on_where_its_slice_moves_when_a_host_is_killed() -> Non
 
 
 @pytest.mark.slow
+def test_a_pipeline_follows_a_client_that_moves() -> None:
+    with rt.local(islands=2, devices=2, weights={"other": 1}) as runtime:
+        with rt.connect(runtime.address, runtime.tokens["other"]) as client:
+            devices = client.make_virtual_device_set().add_slice(2)
+            runtime.migrate("other", "island-0")
+            made = rt.input_pipeline(numbers, devices=devices, outputs=OF_SHARD)
+            batches = [next(made).numpy(PATIENCE_S).tolist() for _ in range(3)]
+            runtime.migrate("other", "island-1")
+            batches += [each.numpy(PATIENCE_S).tolist() for each in made]
+        assert batches == [batch(step, 2) for step in range(LAST)]
+        assert {each["pid"] for each in runtime.trace() if each["name"] == "numbers"} == {0, 1}
+
+
+@pytest.mark.slow
 def test_what_cannot_be_a_pipeline_is_refused_by_name(runtime: rt.LocalRuntime) -> None:
     devices = runtime.make_virtual_device_set().add_slice(2)
     with pytest.raises(ValueError, match="depth: expected at least one batch, got 0"):
