@@ -31,6 +31,10 @@ benchmark checks all results. A figure is the median of the rounds. Names in ``F
 - ``share_error``: four clients with weights 1:1:1:1 and 1:2:4:8 and timers of 2 ms: how far the time that each gets in
   1,000 of them is from its share, relative to the share, at most. The device's own trace says what ran.
 - ``failure_detected_s``: from killing an executor until a client that waits for a result of it has the error, at most.
+- ``shared_memory_share``, ``tcp_share``: the time of copying 64 MB, and of passing them in a bare loop of sendall and
+  recv_into, over that of a call that takes as much from another host into memory of its own. ``handle_s``: the time
+  between the end of a computation and the start of one on another host that reads 64 MB of it where they lie
+  (``benchmarks/runtime_transfers.py``).
 - ``lower_s``, ``lower_cached_s``: to lower a program of 16 stages on 1,000 hosts with 8,000 devices, and to find it
   again. Each host reads its own part out of what it gets, which is not counted.
 - ``grants_per_s``: of gangs of 64 devices (``benchmarks/gang_grants.py``).
@@ -61,6 +65,7 @@ from benchmarks.budgets import Budget, budget_rows, print_budget_rows
 from benchmarks.gang_grants import grants_per_s
 from benchmarks.provenance import print_figures, provenance
 from benchmarks.runtime_peers import Ray, beside_ray, collectives, started_ray, training
+from benchmarks.runtime_transfers import transfers
 from runtime.arrays import ArraySpec, Sharding
 from runtime.lowering.assign import AT_CLIENT, Placement
 from runtime.lowering.cache import LoweringCache
@@ -90,13 +95,14 @@ BUDGETS = (
     Budget("multi_client_drop", 0.05, is_least=False),
     Budget("share_error", 0.02, is_least=False),
     Budget("failure_detected_s", 1.0, is_least=False),
+    Budget("shared_memory_share", 0.8, is_least=True),
+    Budget("tcp_share", 0.9, is_least=True),
+    Budget("handle_s", 200e-6, is_least=False),
     Budget("lower_s", 0.05, is_least=False),
     Budget("lower_cached_s", 1e-3, is_least=False),
     Budget("grants_per_s", 50_000, is_least=True),
 )
 
-_NO_TRANSPORT = "executors do not use runtime.transport yet; benchmarks/runtime_transport.py measures it alone"
-_OF_TRANSPORT = dict.fromkeys(("shared_memory_share", "tcp_share", "handle_s"), _NO_TRANSPORT)
 _OF_RAY = ("op_by_op_over_ray", "chained_over_ray", "fused_overhead_over_ray", "pipelined_over_compiled_graph")
 
 
@@ -348,7 +354,7 @@ def grants() -> Figures:
     return {"grants_per_s": grants_per_s()}
 
 
-_MEASURES = (chains, collectives, training, smallest, dispatch, pipelines, clients, shares)
+_MEASURES = (chains, collectives, training, smallest, dispatch, pipelines, clients, shares, transfers)
 GROUPS: Mapping[str, Callable[[], Figures]] = {each.__name__: each for each in (*_MEASURES, failures, lowering, grants)}
 _WORST = {"failure_detected_s", "share_error"}
 """Of these the largest of the rounds counts."""
@@ -365,7 +371,7 @@ def main() -> None:
     options = parser.parse_args()
     groups = dict(GROUPS)
     chosen = options.groups or names
-    not_measured = dict(_OF_TRANSPORT)
+    not_measured: dict[str, str] = {}
     with ExitStack() as stack:
         if "beside_ray" in chosen:
             ray = started_ray(options.ray)

@@ -18,8 +18,9 @@ from runtime.client.session import Runtime, needed_in
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
 from runtime.collectives import all_gather, all_reduce, num_shards, reduce_scatter, shard_index
 from runtime.control import cond, while_loop
-from runtime.errors import ComputationError, DisconnectedError, LostError, RefusedError, RuntimeFailure
+from runtime.errors import ComputationError, DisconnectedError, InputEndedError, LostError, RefusedError, RuntimeFailure
 from runtime.functions import Function, function, timer
+from runtime.inputs import InputPipeline, input_pipeline
 from runtime.program import Program
 from runtime.server.settings import Quota
 from runtime.tracing import Mapped, TracedArray, TracedFunction, pmap, program
@@ -30,6 +31,8 @@ __all__ = [
     "ComputationError",
     "DisconnectedError",
     "Function",
+    "InputEndedError",
+    "InputPipeline",
     "LocalRuntime",
     "LostError",
     "Mapped",
@@ -48,6 +51,7 @@ __all__ = [
     "cond",
     "connect",
     "function",
+    "input_pipeline",
     "local",
     "make_virtual_device_set",
     "needed_in",

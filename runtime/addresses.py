@@ -33,7 +33,11 @@ def dialled(address: str) -> socket.socket:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connected
     connected = socket.socket(socket.AF_UNIX)
-    connected.connect(path)
+    try:
+        connected.connect(path)
+    except OSError:
+        connected.close()
+        raise
     return connected
 
 

@@ -8,10 +8,11 @@ in the same order, on arrays of the same shape. ::
         return rt.all_reduce(gradient(x, parameters)) / rt.num_shards()
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
+
+T = TypeVar("T")
 
 Reduction = Literal["sum", "product", "min", "max"]
 
@@ -30,12 +31,11 @@ class Group(Protocol):
 _group: ContextVar[Group | None] = ContextVar("runtime_group", default=None)
 
 
-@contextmanager
-def inside(group: Group | None) -> Iterator[None]:
-    """Let the functions of this module mean ``group``."""
+def within(group: Group | None, call: Callable[..., T], inputs: Sequence[Any]) -> T:
+    """Call a function for which the functions of this module mean ``group``."""
     token = _group.set(group)
     try:
-        yield
+        return call(*inputs)
     finally:
         _group.reset(token)
 

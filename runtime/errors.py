@@ -3,6 +3,7 @@
 RuntimeFailure
 ├── RefusedError       the runtime refused a request, and changed nothing
 ├── ComputationError   a function raised; the message holds the traceback of the user's code
+├── InputEndedError    an input function has no batch for this step
 ├── LostError          a process ended, and what was asked for with it
 └── DisconnectedError  the client has no connection to its runtime any more
 """
@@ -20,6 +21,10 @@ class ComputationError(RuntimeFailure):
     """A function raised, or did not return what it states. The message holds the traceback of the user's code."""
 
 
+class InputEndedError(RuntimeFailure):
+    """An input function has no batch for this step, nor for later ones."""
+
+
 class LostError(RuntimeFailure):
     """A process ended, and what was asked for was lost with it; the message names the process."""
 
@@ -28,5 +33,5 @@ class DisconnectedError(RuntimeFailure):
     """The client has no connection to its runtime any more."""
 
 
-CAUSES = {each.__name__: each for each in (RefusedError, ComputationError, LostError)}
+CAUSES = {each.__name__: each for each in (RefusedError, ComputationError, InputEndedError, LostError)}
 """By the names that messages carry."""

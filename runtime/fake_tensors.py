@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from runtime.arrays import ArraySpec
-from runtime.collectives import Reduction, inside
+from runtime.collectives import Reduction, within
 
 
 class _FakeGroup:
@@ -32,10 +32,10 @@ def output_specs(
 
     Raises TypeError where it does not take such inputs, where its outputs depend on data, or are no tensors.
     """
-    with FakeTensorMode(), inside(None if shards is None else _FakeGroup(shards)):
+    with FakeTensorMode():
         tensors = [torch.empty(each.shape, dtype=getattr(torch, each.dtype)) for each in inputs]
         try:
-            returned = call(*tensors)
+            returned = within(None if shards is None else _FakeGroup(shards), call, tensors)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise TypeError(f"{name}: the shapes of its outputs depend on data: {error.func}") from None
         except Exception as error:

@@ -1,12 +1,11 @@
 """Frames, in which all processes of the runtime talk: kind, header and payload, each of the last two with its length.
 
 A reader hands out the memory to receive into, and yields what has arrived whole. A large payload goes from the socket
-straight into memory of its own; small frames are taken from one buffer, many at a time. ``runtime.transport`` has
-frames of its own, for tuples that go through shared memory or wait for their place.
+straight into the place that its consumer has for it; small frames are taken from one buffer, many at a time.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -30,19 +29,33 @@ class Kind(IntEnum):
     FAILED_PIECE = 2
     """The same, but its producer failed; the payload says why."""
     GRANTS = 3
-    """Computations that a host may enqueue (``GRANT`` each), in this order."""
+    """Stretches of computations that a host may enqueue (``GRANT`` each), in this order."""
     COMPLETIONS = 4
-    """Computations that a host has completed (``COMPLETION`` each)."""
+    """Stretches of computations that a host has completed (``COMPLETION`` each)."""
     ENQUEUED = 5
-    """Computations that a host has enqueued (``GRANT`` each)."""
+    """Computations that a host has enqueued (``ENQUEUED`` each)."""
+    ESTIMATES = 6
+    """How long functions take on a host (``ESTIMATE`` each)."""
+    LENT_PIECE = 7
+    """As PIECE, but the data lie in memory that the sender shares (``PIECE``, then ``LOAN``); there is no payload."""
+    RETURNED = 8
+    """Nobody reads what was lent any more (``RETURN``)."""
 
 
 PIECE = struct.Struct("!qiii")
 """Execution, edge, destination shard, source shard."""
-GRANT = struct.Struct("!qi")
+GRANT = struct.Struct("!qii")
+"""Execution, first node, last node."""
+COMPLETION = struct.Struct("!qi?dd")
+"""Execution, first node, whether it failed, seconds of all devices together, and seconds since the last one ended."""
+ENQUEUED = struct.Struct("!qi")
 """Execution, node."""
-COMPLETION = struct.Struct("!qidd")
-"""Execution, node, seconds that a shard took at most, and seconds since the last one ended."""
+ESTIMATE = struct.Struct("!qd")
+"""Function, seconds that a shard takes."""
+LOAN = struct.Struct("!qqq")
+"""Number of the loan, offset and size in bytes."""
+RETURN = struct.Struct("!q")
+"""Number of the loan."""
 
 
 class Frame(NamedTuple):
@@ -62,11 +75,21 @@ def prefix(kind: int, header: bytes, payload_bytes: int) -> bytes:
     return _PREFIX.pack(kind, len(header), payload_bytes) + header
 
 
+Place = Callable[[int, bytes, int], memoryview]
+"""Returns the memory for a large payload, given kind, header and size in bytes."""
+
+
+def new_place(_kind: int, _header: bytes, size_bytes: int) -> memoryview:
+    """Return new memory for a payload."""
+    return np.empty(size_bytes, np.uint8).data
+
+
 class FrameReader:
     """Makes frames of what is received; frames of more than ``most_bytes`` raise FrameError."""
 
     def __init__(self, most_bytes: int = GREETING_BYTES) -> None:
         self.most_bytes = most_bytes
+        self.place: Place = new_place
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = self._stop = 0
@@ -116,10 +139,11 @@ class FrameReader:
                 return
 
     def _begin_large(self, kind: int, begin: int, header_bytes: int, payload_bytes: int) -> None:
-        payload = np.empty(payload_bytes, np.uint8).data
+        header = bytes(self._view[begin : begin + header_bytes])
+        payload = self.place(kind, header, payload_bytes)
         arrived = self._stop - begin - header_bytes
         payload[:arrived] = self._view[begin + header_bytes : self._stop]
-        self._large = (kind, bytes(self._view[begin : begin + header_bytes]), payload)
+        self._large = (kind, header, payload)
         self._large_received = arrived
         self._start = self._stop = 0
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 
 from runtime.arrays import ArraySpec
 
-Library = Literal["torch", "numpy", "timer"]
+Library = Literal["torch", "numpy", "timer", "input"]
 Outputs = ArraySpec | Sequence[ArraySpec] | Callable[..., ArraySpec | Sequence[ArraySpec]]
 """The arrays that a shard of a function returns, or a function from the specs of its inputs to these."""
 

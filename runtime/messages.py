@@ -5,7 +5,8 @@ Each is a frozen dataclass. It travels as JSON (``codec``), or as whole numbers 
 """
 
 import json
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,10 +229,10 @@ class LoadSubprogram:
 class Run:
     """Runs a subprogram.
 
-    ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle,
-    ``grants`` the nodes that may be enqueued already, in this order. ``pieces`` say what the payload holds of arguments
-    that came with the request: edge, destination shard and size in bytes. ``groups`` is the generation of the client's
-    groups for collectives.
+    ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle, also
+    those of other hosts. ``grants`` are the first and last nodes of stretches that may be enqueued already, in this
+    order. ``groups`` is the generation of the client's groups for collectives. Pieces of arguments that came with the
+    request follow.
     """
 
     execution: int
@@ -239,8 +240,7 @@ class Run:
     subprogram: int
     arguments: Mapping[int, int]
     results: tuple[tuple[int, int, int], ...]
-    grants: tuple[int, ...]
-    pieces: tuple[tuple[int, int, int], ...]
+    grants: tuple[tuple[int, int], ...]
     groups: int = 0
 
 
@@ -337,6 +337,8 @@ _BY_NAME = {
 
 _OF_WORDS = (Execute, Release, Fetch, Fetched, Run, ReleaseOn, FetchShard, ShardFetched)
 """Messages of every run. Their headers begin with their place in this row, those of others with a bracket."""
+_WORD = struct.Struct("!q")
+_SUBPROGRAM_AT = 1 + 2 * _WORD.size
 _PLACES = {kind: bytes((place,)) for place, kind in enumerate(_OF_WORDS)}
 
 
@@ -346,6 +348,14 @@ def encode(message: object) -> bytes:
     if place is not None:
         return place + to_words(message)
     return json.dumps([type(message).__name__, message], default=plain_fields, separators=(",", ":")).encode()
+
+
+def encoded_runs(run: Run, subprograms: Sequence[int]) -> Iterator[bytes]:
+    """Yield a Run as the header of a frame for each of several subprograms: nothing else differs."""
+    header = bytearray(encode(run))
+    for number in subprograms:
+        _WORD.pack_into(header, _SUBPROGRAM_AT, number)
+        yield bytes(header)
 
 
 def decode(header: bytes) -> object:

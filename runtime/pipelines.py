@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runtime.tracing import Mapped
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -84,20 +82,19 @@ class Stage:
     """A stage of a model, on its slice.
 
     ``forward`` takes parameters and input of the stage, and returns its output. ``backward`` takes parameters, input,
-    the gradient of the output (in the last stage the targets), and the gradients summed so far. It returns the gradient
-    of the input and the new sums; in the last stage the sum of losses stands before them. ``update`` takes parameters
-    and gradients and returns parameters.
+    the gradient of the output (in the last stage the targets), and the gradients summed so far, none for the first
+    micro-batch. It returns the gradient of the input and the new sums; in the last stage the sum of losses stands
+    before them. ``update`` takes parameters and sums and returns parameters; in the last stage the loss before them.
     """
 
-    forward: Mapped
-    backward: Mapped
-    update: Mapped
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+    update: Callable[..., Any]
 
 
 def training_step(
     stages: Sequence[Stage],
     parameters: Sequence[Sequence[Any]],
-    zeros: Sequence[Sequence[Any]],
     inputs: Sequence[Any],
     targets: Sequence[Any],
     schedule: Schedule = one_forward_one_backward,
@@ -107,18 +104,17 @@ def training_step(
     Args:
         stages: The model.
         parameters: Those of each stage.
-        zeros: What each stage's sums start from: its gradients, in the last stage the loss before them.
         inputs: One array for each micro-batch.
         targets: One array for each micro-batch.
         schedule: Which stage does what in turn.
 
     Returns:
-        The loss summed over micro-batches, and the new parameters of each stage.
+        The loss as the last stage's update gives it, and the new parameters of each stage.
     """
     last = len(stages) - 1
     taken: dict[tuple[int, int], Any] = {(0, number): each for number, each in enumerate(inputs)}
     gradients: dict[tuple[int, int], Any] = {(last, number): each for number, each in enumerate(targets)}
-    sums = [list(each) for each in zeros]
+    sums: list[list[Any]] = [[] for _ in stages]
     for step in interleaved(schedule(len(stages), len(inputs))):
         stage, number = step.stage, step.micro_batch
         if step.kind == "forward":
@@ -129,8 +125,8 @@ def training_step(
             *parameters[stage], taken.pop((stage, number)), gradients.pop((stage, number)), *sums[stage]
         )
         gradients[stage - 1, number], *sums[stage] = made
-    loss, *sums[last] = sums[last]
     updated = [_all(each.update(*own, *summed)) for each, own, summed in zip(stages, parameters, sums, strict=True)]
+    loss, *updated[last] = updated[last]
     return loss, updated
 
 

@@ -1,5 +1,9 @@
 """Stages of a pipeline from PyTorch functions: forward, backward and update, each a compiled function.
 
+A stage may have **replicas**, one on each device of its slice. Each replica takes its block of a micro-batch, and sums
+the gradients of its own blocks. The update adds these sums over the replicas by one collective, so all replicas hold
+the same parameters, bit by bit. A model of one stage is data parallelism alone.
+
 Backward passes compute the forward pass of their stage again, as GPipe does, so that only inputs of stages are kept.
 Import it only where PyTorch is there.
 """
@@ -10,6 +14,7 @@ from typing import Any
 import torch
 
 from runtime.client.slices import VirtualSlice
+from runtime.collectives import all_reduce
 from runtime.functions import function
 from runtime.pipelines import Stage
 from runtime.tracing import pmap
@@ -20,42 +25,68 @@ Tensors = Sequence[torch.Tensor]
 def stages_of(
     layers: Sequence[Callable[[Tensors, torch.Tensor], torch.Tensor]],
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    parameters: Sequence[Sequence[Any]],
     slices: Sequence[VirtualSlice],
     *,
     learning_rate: float,
     micro_batches: int,
 ) -> list[Stage]:
-    """Return the stages of a model that is trained by gradient descent on the mean of its micro-batches' losses.
+    """Return the stages of a model that is trained by gradient descent on the mean loss of the batch.
+
+    Inputs of all stages, and targets, are cut along their first axis into a block for each replica.
 
     Args:
         layers: For each stage a function of its parameters and its input; each must be able to travel (``sources``).
-        loss: Takes the output of the last stage and the targets, and returns a scalar.
-        slices: One of a single device for each stage.
+        loss: Takes the output of the last stage and the targets, and returns the mean over the examples, a scalar.
+        parameters: For each stage what it starts from; every replica gets a copy.
+        slices: One for each stage, with a device for each of its replicas.
         learning_rate: Of plain gradient descent.
         micro_batches: Of each step.
 
     Raises:
-        ValueError: There is not one slice of one device for each stage.
+        ValueError: There is not one slice for each stage, of one size, or a stage has no parameters.
     """
-    if len(layers) != len(slices) or any(each.size != 1 for each in slices):
-        raise ValueError("slices: expected one of a single device for each stage")
-    rate = learning_rate / micro_batches
+    if not len(layers) == len(parameters) == len(slices):
+        counts = f"{len(layers)} layers, {len(parameters)} lists of parameters and {len(slices)} slices"
+        raise ValueError(f"expected a layer, parameters and a slice for each stage, got {counts}")
+    sizes = [each.size for each in slices]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"slices: expected as many replicas of each stage, got {', '.join(map(str, sizes))}")
+    replicas = sizes[0]
+    share = 1 / (micro_batches * replicas)
     made = []
-    for number, (layer, devices) in enumerate(zip(layers, slices, strict=True)):
-        is_last, is_first = number == len(layers) - 1, number == 0
-        backward = _last_backward(layer, loss, is_first) if is_last else _backward(layer, is_first)
-
-        def placed(call: Callable[..., Any], name: str, devices: VirtualSlice = devices) -> Any:
-            return pmap(function(name=name)(call), devices=devices, in_axes=None, out_axes=None)
-
+    for number, (layer, own, devices) in enumerate(zip(layers, parameters, slices, strict=True)):
+        if not own:
+            raise ValueError(f"parameters: stage {number} has none")
+        is_last, count = number == len(layers) - 1, len(own)
         made.append(
             Stage(
-                placed(_forward(layer), f"forward-{number}"),
-                placed(backward, f"backward-{number}"),
-                placed(_descent(rate), f"update-{number}"),
+                _placed(_forward(layer), f"forward-{number}", devices, count),
+                _placed(
+                    _backward(layer, loss if is_last else None, count, number == 0),
+                    f"backward-{number}",
+                    devices,
+                    count,
+                ),
+                _placed(
+                    _descent(count, replicas, learning_rate, share), f"update-{number}", devices, count, is_update=True
+                ),
             )
         )
     return made
+
+
+def _placed(
+    call: Callable[..., Any], name: str, devices: VirtualSlice, parameters: int, *, is_update: bool = False
+) -> Callable[..., Any]:
+    """Place a function of parameters, of which each replica has a copy, and of arrays that are cut."""
+    compiled = function(name=name, collective=is_update and devices.size > 1)(call)
+
+    def placed(*arrays: Any) -> Any:
+        in_axes = [None] * parameters + [0] * (len(arrays) - parameters)
+        return pmap(compiled, devices=devices, in_axes=in_axes, out_axes=None if is_update else 0)(*arrays)
+
+    return placed
 
 
 def _forward(layer: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,42 +97,52 @@ def _forward(layer: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
-def _backward(layer: Callable[..., Any], is_first: bool) -> Callable[..., Any]:
+def _backward(
+    layer: Callable[..., Any], loss: Callable[..., Any] | None, count: int, is_first: bool
+) -> Callable[..., Any]:
+    """Return the backward pass of a stage; with the loss, of the last one.
+
+    Sums have one row: those of all replicas are the rows of one array.
+    """
+
     def backward(*arrays: torch.Tensor) -> Any:
-        count = len(arrays) // 2 - 1  # parameters, input, gradient, sums
         parameters, given = [each.detach().requires_grad_() for each in arrays[:count]], arrays[count]
         if not is_first:
             given = given.detach().requires_grad_()
+        wanted = parameters if is_first else [given, *parameters]
         made = layer(parameters, given)
-        wanted = parameters if is_first else [given, *parameters]
-        gradients = list(torch.autograd.grad(made, wanted, arrays[count + 1]))
-        of_input = torch.zeros(()) if is_first else gradients.pop(0)
-        return of_input, *(old + new for old, new in zip(arrays[count + 2 :], gradients, strict=True))
+        if loss is None:
+            gradients = list(torch.autograd.grad(made, wanted, arrays[count + 1]))
+            news = []
+        else:
+            value = loss(made, arrays[count + 1])
+            gradients = list(torch.autograd.grad(value, wanted))
+            news = [value.detach()]
+        of_input = torch.zeros(1) if is_first else gradients.pop(0)
+        news = [each.unsqueeze(0) for each in (*news, *gradients)]
+        sums = arrays[count + 2 :]
+        return of_input, *([old + new for old, new in zip(sums, news, strict=True)] if sums else news)
 
     return backward
 
 
-def _last_backward(layer: Callable[..., Any], loss: Callable[..., Any], is_first: bool) -> Callable[..., Any]:
-    def backward(*arrays: torch.Tensor) -> Any:
-        count = (len(arrays) - 3) // 2  # parameters, input, targets, summed loss, sums
-        parameters, given = [each.detach().requires_grad_() for each in arrays[:count]], arrays[count]
-        if not is_first:
-            given = given.detach().requires_grad_()
-        value = loss(layer(parameters, given), arrays[count + 1])
-        wanted = parameters if is_first else [given, *parameters]
-        gradients = list(torch.autograd.grad(value, wanted))
-        of_input = torch.zeros(()) if is_first else gradients.pop(0)
-        summed = arrays[count + 2] + value.detach()
-        return of_input, summed, *(old + new for old, new in zip(arrays[count + 3 :], gradients, strict=True))
+def _descent(count: int, replicas: int, learning_rate: float, share: float) -> Callable[..., Any]:
+    """Return the update: gradient descent on the mean, which is the ``share`` of the sums of all replicas."""
 
-    return backward
-
-
-def _descent(rate: float) -> Callable[..., Any]:
     def update(*arrays: torch.Tensor) -> Any:
-        count = len(arrays) // 2
-        return tuple(
-            parameter - rate * gradient for parameter, gradient in zip(arrays[:count], arrays[count:], strict=True)
+        means = [each[0] * share for each in arrays[count:]]
+        if replicas > 1:
+            means = summed(means)
+        losses, gradients = means[:-count], means[-count:]
+        return *losses, *(
+            parameter - learning_rate * gradient for parameter, gradient in zip(arrays[:count], gradients, strict=True)
         )
 
     return update
+
+
+def summed(tensors: Tensors) -> list[torch.Tensor]:
+    """Return the sums of tensors over all shards of the call, found by one collective."""
+    flat = all_reduce(torch.cat([each.reshape(-1) for each in tensors]))
+    parts = flat.split([each.numel() for each in tensors])
+    return [part.view_as(each).to(each.dtype) for part, each in zip(parts, tensors, strict=True)]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from runtime.store.buffers import HOST
+
 _US_PER_S = 1e6
 
 
@@ -18,6 +20,9 @@ def trace_events(status: Mapping[str, Any]) -> list[dict[str, Any]]:
         for device in range(len(host["queued"])):
             thread = {"ph": "M", "name": "thread_name", "pid": host["host"], "tid": device}
             events.append({**thread, "args": {"name": f"device {device}"}})
+        if any(ran[3] == HOST for ran in host["ran"]):
+            thread = {"ph": "M", "name": "thread_name", "pid": host["host"], "tid": len(host["queued"])}
+            events.append({**thread, "args": {"name": "host CPUs"}})
         for called, client, execution, device, began_s, ended_s in host["ran"]:
             events.append(
                 {
@@ -25,7 +30,7 @@ def trace_events(status: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "name": called,
                     "cat": labels.get(client, f"client {client}"),
                     "pid": host["host"],
-                    "tid": device,
+                    "tid": len(host["queued"]) if device == HOST else device,
                     "ts": (began_s - start_s) * _US_PER_S,
                     "dur": (ended_s - began_s) * _US_PER_S,
                     "args": {"client": labels.get(client, f"client {client}"), "execution": execution},

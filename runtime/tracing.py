@@ -275,8 +275,14 @@ def pmap(mapped: Function | Callable[..., Any], *, devices: Devices, in_axes: Ax
         in_axes: The axis along which inputs are cut into equal blocks, one a device: the same for all, or one for each
             input; None gives every device the whole.
         out_axes: The axis along which what devices return is joined; None where all return the same.
+
+    Raises:
+        ValueError: A collective function is placed on the CPUs of hosts.
     """
-    return Mapped(mapped if isinstance(mapped, Function) else function(mapped), devices, in_axes, out_axes)
+    made = mapped if isinstance(mapped, Function) else function(mapped)
+    if made.is_collective and devices.number < 0:
+        raise ValueError(f"{made.name}: collective functions do not run on the CPUs of hosts")
+    return Mapped(made, devices, in_axes, out_axes)
 
 
 def program(call: Callable[..., Any]) -> TracedFunction:

@@ -47,13 +47,13 @@ def loss(scores, targets):
     return nn.cross_entropy(scores.reshape(-1, VOCABULARY), targets.reshape(-1))
 
 
-def initial_parameters():
+def initial_parameters(stages):
     """Return the parameters of each stage."""
     torch.manual_seed(0)
     of_block = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
     shapes = [
         [(VOCABULARY, WIDTH), (LENGTH, WIDTH), *of_block],
-        *([of_block] * (STAGES - 2)),
+        *([of_block] * (stages - 2)),
         [*of_block, (WIDTH, VOCABULARY)],
     ]
     return [[torch.randn(shape).numpy() / math.sqrt(shape[0]) for shape in stage] for stage in shapes]
@@ -89,26 +89,30 @@ def in_one_piece(layers, parameters):
     return losses
 
 
+def in_a_pipeline(layers, parameters):
+    """Yield the loss of each step on the runtime."""
+    devices = rt.make_virtual_device_set()
+    slices = [devices.add_slice(1, island=f"island-{2 * stage // STAGES}") for stage in range(STAGES)]
+    stages = stages_of(layers, loss, parameters, slices, learning_rate=LEARNING_RATE, micro_batches=MICRO_BATCHES)
+
+    @rt.program
+    def step(parameters, inputs, targets):
+        return training_step(stages, parameters, inputs, targets, one_forward_one_backward)
+
+    for inputs, targets in batches():
+        value, parameters = step(parameters, list(inputs), list(targets))
+        yield value.item()
+
+
 def main():
     """Train the model on the runtime."""
     torch.set_num_threads(1)
     layers = [first, *([block] * (STAGES - 2)), last]
-    parameters = initial_parameters()
+    parameters = initial_parameters(STAGES)
     expected = in_one_piece(layers, parameters)
-    zeros = [[numpy.zeros_like(each) for each in stage] for stage in parameters]
-    zeros[-1].insert(0, numpy.zeros((), numpy.float32))
     with rt.local(islands=2, hosts=1, devices=STAGES // 2):
-        devices = rt.make_virtual_device_set()
-        slices = [devices.add_slice(1, island=f"island-{2 * stage // STAGES}") for stage in range(STAGES)]
-        stages = stages_of(layers, loss, slices, learning_rate=LEARNING_RATE, micro_batches=MICRO_BATCHES)
-
-        @rt.program
-        def step(parameters, inputs, targets):
-            return training_step(stages, parameters, zeros, inputs, targets, one_forward_one_backward)
-
-        for number, (inputs, targets) in enumerate(batches()):
-            total, parameters = step(parameters, list(inputs), list(targets))
-            print(f"step {number}: loss {total.item() / MICRO_BATCHES:.6f}, in one piece {expected[number]:.6f}")
+        for number, value in enumerate(in_a_pipeline(layers, parameters)):
+            print(f"step {number}: loss {value:.6f}, in one piece {expected[number]:.6f}")
 
 
 if __name__ == "__main__":

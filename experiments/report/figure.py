@@ -162,6 +162,12 @@ def with_unique_names(figures: Iterable[ReportFigure]) -> list[ReportFigure]:
     return unique
 
 
+def save_figure(figure: ReportFigure, path: Path, file_format: FigureFormat) -> None:
+    """Write a figure to a file. Raises OSError where that cannot be written."""
+    with figure_settings():
+        figure.figure.savefig(path, format=file_format, metadata=_METADATA[file_format])
+
+
 def save_figures(figures: Iterable[ReportFigure], folder: Path, file_format: FigureFormat) -> list[Path]:
     """Write every figure and its data as CSV beside it.
 
@@ -175,8 +181,7 @@ def save_figures(figures: Iterable[ReportFigure], folder: Path, file_format: Fig
     paths = []
     for figure in figures:
         paths.append(folder / f"{figure.name}.{file_format}")
-        with figure_settings():
-            figure.figure.savefig(paths[-1], format=file_format, metadata=_METADATA[file_format])
+        save_figure(figure, paths[-1], file_format)
         (folder / f"{figure.name}.csv").write_text(figure.data.to_csv(), encoding="utf-8")
     return paths
 

@@ -27,11 +27,12 @@ def local(
     policy: str = "fifo",
     weights: Mapping[str, float] | None = None,
     quotas: Mapping[str, Quota] | None = None,
-    look_ahead_s: float = 0.01,
+    look_ahead_s: float = 0.02,
     dispatch: str = "parallel",
     preparation_s: float = 0.0,
     device_memory_bytes: int = 1 << 30,
     host_memory_bytes: int = 4 << 30,
+    network: str = "shared-memory",
 ) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
@@ -50,6 +51,7 @@ def local(
         device_memory_bytes: What arrays may take on each device. Where they would take more, those that no computation
             uses are spilled to the host, and computations wait.
         host_memory_bytes: What arrays may take that are spilled to a host.
+        network: How hosts pass arrays to each other: ``shared-memory``, or ``tcp`` as between machines.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
@@ -61,7 +63,7 @@ def local(
     clients = [
         ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota())) for name, weight in named.items()
     ]
-    return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s))
+    return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s, network))
 
 
 def make_virtual_device_set() -> VirtualDeviceSet:

@@ -30,6 +30,7 @@ class LocalRuntime(Runtime):
         look_ahead_s: float,
         dispatch: str,
         preparation_s: float,
+        network: str,
     ) -> None:
         own = ClientSettings("local", secrets.token_hex(), is_operator=True)
         clients = (own, *others)
@@ -46,6 +47,7 @@ class LocalRuntime(Runtime):
             look_ahead_s,
             dispatch,
             preparation_s,
+            network,
         )
         self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
             [sys.executable, "-m", "runtime.server"],

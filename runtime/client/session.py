@@ -174,7 +174,8 @@ class Runtime:
             return array
         made = np.asarray(array, order="C")
         if made.shape != spec.shape or made.dtype.name != spec.dtype:
-            raise ValueError(f"expected {spec} as an argument, got {made.dtype.name}{list(made.shape)}")
+            got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
+            raise ValueError(f"expected {spec} as an argument, got {got}")
         return made
 
     def _registered(self, traced: TracedProgram) -> tuple[int, tuple[Value, ...]]:
@@ -232,8 +233,7 @@ class _Arrival:
         self._array = array
         self._data = data
         spec, sharding = array.spec, array.sharding
-        is_one = data and sharding.axis is None
-        self._left = 1 if is_one else sharding.shards
+        self._left = sharding.shards if data and sharding.axis is not None else 1
         self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
         self._ragged: dict[int, np.ndarray[Any, Any]] = {}
         self.future: Future[np.ndarray[Any, Any] | None] = Future()

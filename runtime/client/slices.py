@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runtime.lowering.assign import host_cpus_of
+
 if TYPE_CHECKING:
     from runtime.client.session import Runtime
 
@@ -17,6 +19,15 @@ class VirtualSlice:
     size: int
     island: str
     shape: tuple[int, ...] | None
+
+    @property
+    def host_cpus(self) -> "VirtualSlice":
+        """The CPUs of the hosts of these devices, a shard for each device, whatever hosts these are on.
+
+        What runs there does not occupy the devices. All shards of a host share one thread, so collective functions are
+        refused.
+        """
+        return VirtualSlice(self.runtime, host_cpus_of(self.number), self.size, self.island, self.shape)
 
 
 class VirtualDeviceSet:

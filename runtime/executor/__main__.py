@@ -1,5 +1,6 @@
 """Run an executor, with settings from stdin."""
 
+import os
 import sys
 
 from runtime.executor.process import Executor
@@ -12,3 +13,5 @@ _SWITCH_S = 1e-4
 if __name__ == "__main__":
     sys.setswitchinterval(_SWITCH_S)
     Executor(read_settings(HostSettings, sys.stdin)).run()
+    # Threads of devices may still compute, in memory that must not go before them.
+    os._exit(0)

@@ -3,6 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +12,14 @@ import numpy as np
 
 from runtime import sources
 from runtime.arrays import ArraySpec
-from runtime.collectives import inside
+from runtime.collectives import within
+from runtime.errors import InputEndedError
 from runtime.executor.groups import ShardGroup
-from runtime.executor.memory import Reservation
+from runtime.executor.inputs import InputBatches
+from runtime.executor.reserved import Held
 from runtime.messages import Failure, RegisterFunction
 from runtime.program import Call
+from runtime.transport.arrays import LEAST_BYTES
 
 Array = np.ndarray[Any, Any]
 
@@ -24,6 +28,8 @@ _UNKNOWN_S = 1.0
 """A function that has not run yet is taken to be long, so that it does not hold up the loop."""
 _LEARNING = 0.2
 """How much of the mean duration the newest run is."""
+_NEWS = 0.1
+"""By how much of itself the mean must have changed before the server is told."""
 
 
 class Done(NamedTuple):
@@ -34,12 +40,22 @@ class Done(NamedTuple):
     duration_s: float
 
 
+class Feed(NamedTuple):
+    """An input that is made on the same device: its position, and the node, shard and output that it is."""
+
+    position: int
+    node: int
+    shard: int
+    output: int
+
+
 @dataclass(eq=False, slots=True)
 class Computation:
-    """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory.
+    """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory, until ``ready_s``.
 
     ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
-    of a collective call.
+    of a collective call. ``feeds`` are inputs that are made on the same device, and ``leaves`` says whether an output
+    goes anywhere else. ``done`` and ``awaited`` are of the thread that runs it (``workers``).
     """
 
     client: int
@@ -54,7 +70,11 @@ class Computation:
     failure: Failure | None = None
     is_enqueued: bool = False
     group: ShardGroup | None = None
-    reservation: Reservation | None = None
+    held: Held | None = None
+    feeds: Sequence[Feed] = ()
+    leaves: bool = True
+    done: Done | None = None
+    awaited: "Sequence[tuple[int, Computation, int]]" = ()
     is_running: bool = False
 
 
@@ -70,14 +90,26 @@ class Stated(NamedTuple):
 
 
 class LoadedFunction:
-    """A function of a client, made ready to run; if that failed, every run fails with the reason."""
+    """A function of a client, made ready to run; if that failed, every run fails with the reason.
 
-    def __init__(self, registered: RegisterFunction) -> None:
+    Large outputs are made within ``memory``.
+    """
+
+    def __init__(
+        self,
+        registered: RegisterFunction,
+        number: int = 0,
+        memory: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.number = number
+        self.memory = memory
         self.name = registered.name
         self.library = registered.library
         self.is_timer = registered.library == "timer"
         self.is_collective = registered.is_collective
         self.seconds = registered.duration_s if registered.duration_s is not None else _UNKNOWN_S
+        self.is_news = False
+        self._told_s = self.seconds
         self._has_run = self.is_timer
         self._failure: Failure | None = None
         self._call: Callable[..., Any] | None = None
@@ -96,8 +128,10 @@ class LoadedFunction:
         assert self._call is not None
         started_s = time.perf_counter()
         try:
-            with inside(group):
-                made = self._call(*inputs)
+            made = within(group, self._call, inputs)
+        except InputEndedError as error:
+            failure = Failure(InputEndedError.__name__, f"{self.name}: {error}")
+            return Done(None, failure, time.perf_counter() - started_s)
         except Exception as error:
             message = f"{self.name} raised {_text(error)}\nIt was called at\n  {location}"
             return Done(None, Failure("ComputationError", message), time.perf_counter() - started_s)
@@ -112,37 +146,46 @@ class LoadedFunction:
     def _learn(self, duration_s: float) -> None:
         self.seconds = self.seconds + _LEARNING * (duration_s - self.seconds) if self._has_run else duration_s
         self._has_run = True
+        if abs(self.seconds - self._told_s) > _NEWS * self._told_s:
+            self._told_s = self.seconds
+            self.is_news = True
 
 
 class LoadedCall:
     """A call of a program with its function."""
 
     def __init__(self, call: Call, function: LoadedFunction) -> None:
-        self._function = function
+        self.function = function
         specs = tuple(each.sharding.shard_spec(each.spec) for each in call.outputs)
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
         self._guards = call.guards
+        self._is_large = any(spec.size_bytes >= LEAST_BYTES for spec in specs)
 
     @property
     def name(self) -> str:
         """What the user calls the function."""
-        return self._function.name
+        return self.function.name
 
     @property
     def is_timer(self) -> bool:
         """Whether it occupies the device without computing."""
-        return self._function.is_timer
+        return self.function.is_timer
 
     @property
     def seconds(self) -> float:
         """How long a shard takes, as far as known."""
-        return self._function.seconds
+        return self.function.seconds
 
     @property
     def is_collective(self) -> bool:
         """Whether its shards wait for each other."""
-        return self._function.is_collective
+        return self.function.is_collective
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether predicates among its inputs say if there is anything to compute."""
+        return bool(self._guards)
 
     def is_skipped(self, inputs: Sequence[Array]) -> bool:
         """Return whether a predicate among the inputs says that there is nothing to compute."""
@@ -154,7 +197,8 @@ class LoadedCall:
             if self.is_skipped(inputs):
                 return Done([_zeros(each.spec) for each in self._outputs], None, 0.0)
             inputs = inputs[len(self._guards) :]
-        return self._function.run(inputs, self._outputs, self._location, group)
+        with self.function.memory() if self._is_large else nullcontext():
+            return self.function.run(inputs, self._outputs, self._location, group)
 
 
 def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:
@@ -163,6 +207,9 @@ def _loaded(library: str, description: Mapping[str, Any]) -> Callable[..., Any]:
         from runtime.executor.torch_calls import on_arrays
 
         return on_arrays(call)
+
+    if library == "input":
+        return InputBatches(call)
 
     def numpy_call(*inputs: Array) -> list[Array]:
         made = call(*inputs)

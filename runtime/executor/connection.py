@@ -1,6 +1,8 @@
 """A connection of the executor's loop: frames in and out, never blocking."""
 
+import os
 import socket
+from array import array
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +17,7 @@ class Connection:
     """Sends frames at once where the socket takes them, and the rest in order when it does.
 
     ``on_frame`` gets what arrives; ``on_close`` is called once, when the peer has closed, broken the protocol or died.
+    A Unix socket may bring a descriptor with a first frame, until the peer ``is_trusted``.
     """
 
     def __init__(
@@ -26,15 +29,17 @@ class Connection:
     ) -> None:
         self._loop = loop
         self._socket = sock
-        self._on_frame = on_frame
-        self._on_close = on_close
+        self.on_frame = on_frame
+        self.on_close = on_close
         self._unsent: deque[memoryview] = deque()
         self._is_closed = False
         self.reader = FrameReader()
         self.is_trusted = False
+        self.is_local = sock.family == socket.AF_UNIX
+        self._descriptor: int | None = None
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-        if sock.family != socket.AF_UNIX:
+        if not self.is_local:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         loop.watch(sock, self._receive, None)
 
@@ -59,19 +64,30 @@ class Connection:
             self._unsent.append(memoryview(payload)[max(0, sent - len(head)) :])
             self._loop.watch(self._socket, self._receive, self._send_rest)
 
+    def take_descriptor(self) -> int | None:
+        """Return the descriptor that came with a frame, which is the caller's then; None where none came."""
+        descriptor, self._descriptor = self._descriptor, None
+        return descriptor
+
     def close(self) -> None:
         """Close the connection, and say so."""
         if not self._is_closed:
             self._is_closed = True
+            descriptor = self.take_descriptor()
+            if descriptor is not None:
+                os.close(descriptor)
             self._unsent.clear()
             with suppress(KeyError, ValueError):
                 self._loop.forget(self._socket)
             self._socket.close()
-            self._on_close(self)
+            self.on_close(self)
 
     def _receive(self) -> None:
         try:
-            size = self._socket.recv_into(self.reader.memory())
+            if self.is_trusted or not self.is_local:
+                size = self._socket.recv_into(self.reader.memory())
+            else:
+                size = self._receive_with_descriptor()
         except BlockingIOError:
             return
         except OSError:
@@ -81,11 +97,23 @@ class Connection:
             return
         try:
             for frame in self.reader.received(size):
-                self._on_frame(self, frame)
+                self.on_frame(self, frame)
                 if self._is_closed:
                     return
         except FrameError:
             self.close()
+
+    def _receive_with_descriptor(self) -> int:
+        """Receive, and keep the one descriptor that may come; the kernel closes more."""
+        room = socket.CMSG_LEN(array("i").itemsize)
+        size, controls, _, _ = self._socket.recvmsg_into([self.reader.memory()], room, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, content in controls:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                for descriptor in array("i", content):
+                    if self._descriptor is not None:
+                        os.close(self._descriptor)
+                    self._descriptor = descriptor
+        return size
 
     def _send_rest(self) -> None:
         try:

@@ -9,19 +9,30 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
-from runtime.executor.executions import Execution, LoadedSubprogram
+from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.reservations import Reservations
+from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
 from runtime.lowering.subprograms import Send, Subprogram
 from runtime.messages import Failure, Run
 from runtime.program import Value
+
+
+class Completion(NamedTuple):
+    """A stretch that has ended on this host, with the seconds of its devices together, the last one at ``end_s``."""
+
+    execution: int
+    first: int
+    has_failed: bool
+    device_s: float
+    end_s: float
 
 
 class Outside(Protocol):
@@ -32,6 +43,9 @@ class Outside(Protocol):
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Array:
+        """Return memory in which an input is put together."""
 
     def prepare(self, execution: int, node: int) -> None:
         """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
@@ -45,15 +59,16 @@ class Outside(Protocol):
     def advance(self, device: int) -> None:
         """Let a device start what has become ready."""
 
-    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
-        """Report that all local shards of a node have ended, the last one at ``end_s``."""
+    def completed(self, ended: "Completion", is_awaited: bool) -> None:
+        """Report that a stretch has ended here; ``is_awaited`` where it made a result, for which a client may wait."""
 
 
 class Dataflow:
     """The executions of a host."""
 
-    def __init__(self, host: int, store: HostStore, outside: Outside) -> None:
+    def __init__(self, host: int, store: HostStore, outside: Outside, device_bytes: int) -> None:
         self._host = host
+        self._device_bytes = device_bytes
         self._store = store
         self._reservations = Reservations(store)
         self._outside = outside
@@ -62,6 +77,7 @@ class Dataflow:
         self._executions: dict[int, Execution] = {}
         self._early: dict[int, list[Callable[[], None]]] = {}
         self._last = -1
+        self._made_s: float | None = None
 
     @property
     def running(self) -> int:
@@ -80,7 +96,7 @@ class Dataflow:
     def add_subprogram(self, number: int, subprogram: Subprogram, functions: Sequence[int]) -> None:
         """Make a subprogram known; its functions must be."""
         self._subprograms[number] = LoadedSubprogram(
-            subprogram, self._host, [self._functions[each] for each in functions]
+            subprogram, self._host, [self._functions[each] for each in functions], self._device_bytes
         )
 
     @property
@@ -95,7 +111,7 @@ class Dataflow:
         for number in subprograms:
             self._subprograms.pop(number, None)
 
-    def run(self, message: Run, payload: bytearray | memoryview) -> None:
+    def run(self, message: Run) -> None:
         """Start an execution: its results have buffers from now on, and what is granted is enqueued."""
         number = message.execution
         loaded = self._subprograms[message.subprogram]
@@ -109,14 +125,11 @@ class Dataflow:
         self._last = number
         for node, output, handle in message.results:
             execution.results[node, output] = handle
+            execution.result_nodes.add(node)
             for shard, _ in loaded.plan.shards.get(node, ()):
                 self._store.expect(message.client, handle, shard)
-        for node in message.grants:
-            self._outside.prepare(number, node)
-        offset = 0
-        for edge, shard, size in message.pieces:
-            self.receive(number, edge, shard, 0, memoryview(payload)[offset : offset + size])
-            offset += size
+        for first, last in message.grants:
+            self.grant(number, first, last)
         for value, shard in loaded.plan.sends:
             if value.node in message.arguments:
                 handle = message.arguments[value.node]
@@ -128,13 +141,32 @@ class Dataflow:
             del self._early[stale]
         self._end_if_done(execution)
 
-    def grant(self, number: int, node: int) -> None:
+    def grant(self, number: int, first: int, last: int) -> None:
+        """Prepare the local shards of a stretch, and let ``enqueue`` enqueue them."""
+        execution = self._executions.get(number)
+        if execution is not None:
+            nodes, groups = execution.loaded.stretch(first, last)
+            stretch = Stretch(first)
+            execution.stretches.update(dict.fromkeys(nodes, stretch))
+            for group in groups:
+                held = Held(execution.client, number, group)
+                stretch.left += held.left
+                execution.held.update(dict.fromkeys(group.members, held))
+                self._reservations.reserve(held, execution.handles, execution.arguments, execution.results)
+            for node in nodes:
+                self._outside.prepare(number, node)
+
+    def enqueue(self, number: int, node: int) -> None:
         """Enqueue the local shards of a node."""
         execution = self._executions.get(number)
         if execution is not None:
             for shard, _ in execution.loaded.plan.shards.get(node, ()):
                 computation = execution.computation(node, shard)
-                self._reservations.reserve(execution, computation, partial(self._come, computation))
+                held = computation.held = execution.held[node, shard]
+                if held.failure is not None:
+                    message = f"{computation.function.name}: {held.failure.message}"
+                    computation.failure = computation.failure or Failure(held.failure.kind, message)
+                held.when_there(partial(self._come, computation))
                 self._outside.enqueue(computation)
 
     def receive(
@@ -157,30 +189,46 @@ class Dataflow:
             shape = (len(array) // max(1, math.prod(shape[1:])), *shape[1:])
         self._arrive(execution, edge, destination, source, array.reshape(shape))
 
+    def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
+        """Return the memory where a piece is needed, if it is known, and a row of so many bytes."""
+        execution = self._executions.get(number)
+        if execution is None or execution.loaded.plan.receipts[edge, destination].is_direct:
+            return None
+        return self._assembly(execution, edge, destination).place(
+            execution.loaded.piece(edge, destination, source), size_bytes
+        )
+
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
         execution = self._executions.get(computation.execution)
         computation.inputs = []
         if execution is None:
-            self._reservations.finish(computation)
+            self.forget(computation)
             return
         node, shard = computation.node, computation.shard
+        before_s, self._made_s = self._made_s, end_s
         for output in range(len(execution.loaded.plan.calls[node].outputs)):
             array = done.failure if done.outputs is None else done.outputs[output]
             assert array is not None
             handle = execution.results.get((node, output))
             if handle is not None:
                 self._store.put(execution.client, handle, shard, array)
+                execution.stretches[node].has_result = True
             self._give(execution, Value(node, output), shard, array)
-        self._reservations.finish(computation)
-        self._reservations.release(execution, computation)
+        self._made_s = before_s
+        held, computation.held = execution.held.pop((node, shard)), None
+        if self._reservations.finish(held):
+            self._reservations.release(held, execution.handles)
         execution.computations.pop((node, shard), None)
-        longest_s, last_s = execution.times_s.get(node, (0.0, end_s))
-        execution.times_s[node] = (max(longest_s, done.duration_s), max(last_s, end_s))
-        execution.left[node] -= 1
-        if execution.left[node] == 0:
-            del execution.left[node]
-            self._outside.completed(execution.number, node, *execution.times_s.pop(node))
+        execution.left -= 1
+        stretch = execution.stretches[node]
+        stretch.left -= 1
+        stretch.device_s += done.duration_s
+        stretch.end_s = max(stretch.end_s, end_s)
+        stretch.has_failed |= done.outputs is None
+        if stretch.left == 0:
+            ended = Completion(execution.number, stretch.first, stretch.has_failed, stretch.device_s, stretch.end_s)
+            self._outside.completed(ended, is_awaited=stretch.has_result)
             self._end_if_done(execution)
 
     def abort(self, number: int, failure: Failure) -> None:
@@ -188,9 +236,12 @@ class Dataflow:
         self._early.pop(number, None)
         execution = self._executions.pop(number, None)
         if execution is not None:
-            for computation in execution.computations.values():
-                if not computation.is_running:
-                    self._reservations.finish(computation)
+            for member, held in execution.held.items():
+                computation = execution.computations.get(member)
+                if computation is None or not computation.is_running:
+                    self._reservations.finish(held)
+                if computation is not None and not computation.is_running:
+                    computation.held = None
             self._store.memory.drop(execution.client, number)
             for (node, _), handle in execution.results.items():
                 for shard, _ in execution.loaded.plan.shards.get(node, ()):
@@ -198,7 +249,9 @@ class Dataflow:
 
     def forget(self, computation: Computation) -> None:
         """Give back the memory of a computation that its device has dropped."""
-        self._reservations.finish(computation)
+        if computation.held is not None:
+            self._reservations.finish(computation.held)
+            computation.held = None
 
     def drop_client(self, client: int, failure: Failure) -> None:
         """Abort all executions of a client."""
@@ -222,7 +275,7 @@ class Dataflow:
             if send.host == self._host:
                 self._arrive(execution, send.edge, send.piece.destination, shard, part)
             else:
-                self._outside.send_piece(send.host, execution.number, send, np.asarray(part, order="C"))
+                self._outside.send_piece(send.host, execution.number, send, part)
 
     def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
         receipt = execution.loaded.plan.receipts[edge, destination]
@@ -232,9 +285,7 @@ class Dataflow:
         if receipt.is_direct and not isinstance(array, Failure):
             computation.inputs[receipt.edge.position] = array
         elif receipt.sources > 1 or not isinstance(array, Failure):
-            assembly = execution.partial.get((edge, destination))
-            if assembly is None:
-                assembly = execution.partial[edge, destination] = Assembly(receipt)
+            assembly = self._assembly(execution, edge, destination)
             piece = execution.loaded.piece(edge, destination, source)
             if not assembly.add(piece, None if isinstance(array, Failure) else array):
                 return
@@ -243,13 +294,24 @@ class Dataflow:
                 computation.inputs[receipt.edge.position] = assembly.finished()
         self._come(computation)
 
+    def _assembly(self, execution: Execution, edge: int, destination: int) -> Assembly:
+        found = execution.partial.get((edge, destination))
+        if found is None:
+            receipt = execution.loaded.plan.receipts[edge, destination]
+            found = execution.partial[edge, destination] = Assembly(receipt, self._outside.empty)
+        return found
+
     def _come(self, computation: Computation) -> None:
-        """Note that an input of a computation is there, or its memory."""
+        """Note that an input of a computation is there, or its memory.
+
+        What was made on this host is there from the end of what made it, not from when the host hears of that: as on
+        accelerators, which go on by themselves.
+        """
+        came_s = time.perf_counter() if self._made_s is None else self._made_s
+        computation.ready_s = max(computation.ready_s, came_s)
         computation.missing -= 1
-        if computation.missing == 0:
-            computation.ready_s = time.perf_counter()
-            if computation.is_enqueued:
-                self._outside.advance(computation.device)
+        if computation.missing == 0 and computation.is_enqueued:
+            self._outside.advance(computation.device)
 
     def _end_if_done(self, execution: Execution) -> None:
         if not execution.left and self._executions.pop(execution.number, None) is not None:

@@ -3,13 +3,12 @@
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from queue import SimpleQueue
-from threading import Thread
 from typing import NamedTuple
 
 from runtime.executor.computations import Computation, Done
 from runtime.executor.loop import Loop
+from runtime.executor.workers import Worker
+from runtime.store.buffers import HOST
 
 _INLINE_S = 100e-6
 """What is shorter than this runs on the loop's own thread: handing it to another and back would take as long."""
@@ -33,8 +32,9 @@ class Ran(NamedTuple):
 class Device:
     """A device. What is at the head of its queue runs as soon as its inputs are there.
 
-    A timer starts when the one before it ended, or when its inputs came, whichever is later: as on an accelerator, what
-    the host does meanwhile costs it nothing.
+    A timer starts when the one before it ended, or when its inputs were there, whichever is later: as on an
+    accelerator, what the host does meanwhile costs it nothing. What takes long, or waits for other shards, runs in a
+    thread (``Worker``). So does all that runs on the CPUs of the host, the device HOST: it may wait for files.
     """
 
     def __init__(self, number: int, loop: Loop, on_done: Callable[[Computation, Done, float], None]) -> None:
@@ -45,14 +45,14 @@ class Device:
         self._running: Computation | None = None
         self._is_advancing = False
         self._free_s = 0.0
-        self._work: SimpleQueue[Computation] | None = None
+        self._worker = Worker(number, loop, self._end, self._take_back)
         self.busy_s = 0.0
         self.ran: deque[Ran] = deque(maxlen=_KEPT)
 
     @property
     def queued(self) -> int:
         """Computations that are enqueued and have not ended."""
-        return len(self._queue) + (self._running is not None)
+        return len(self._queue) + (self._running is not None) + self._worker.given
 
     def enqueue(self, computation: Computation) -> None:
         """Put a computation at the end of the queue."""
@@ -66,48 +66,66 @@ class Device:
             return  # called by what has just ended; the loop below goes on
         self._is_advancing = True
         try:
-            while self._running is None and self._queue and self._queue[0].missing == 0:
+            while self._running is None and self._queue and self._can_start(self._queue[0]):
                 self._start(self._queue.popleft())
         finally:
             self._is_advancing = False
 
+    def _can_start(self, computation: Computation) -> bool:
+        if self._worker.given:
+            return self._worker.can_follow(computation)
+        return computation.missing == 0
+
     def _start(self, computation: Computation) -> None:
-        self._running = computation
         computation.is_running = True
         function = computation.function
-        if computation.failure is not None:
-            self._end(computation, Done(None, computation.failure, 0.0))
+        if self._worker.given:
+            self._worker.give(computation)
+        elif computation.failure is not None:
+            self._end(computation, Done(None, computation.failure, 0.0), time.perf_counter())
         elif function.is_skipped(computation.inputs):
-            self._end(computation, function.run(computation.inputs))
+            self._end(computation, function.run(computation.inputs), time.perf_counter())
         elif function.is_timer:
+            self._running = computation
             self._free_s = max(self._free_s, computation.ready_s) + function.seconds
             self._loop.at(self._free_s, lambda: self._end_timer(computation))
-        elif function.seconds < _INLINE_S and not function.is_collective:
-            self._end(computation, function.run(computation.inputs))
+        elif function.seconds < _INLINE_S and not function.is_collective and self.number != HOST:
+            self._end(computation, function.run(computation.inputs), time.perf_counter())
         else:
-            self._hand_over(computation)
+            self._worker.give(computation)
 
     def drop(self, is_dropped: Callable[[Computation], bool]) -> list[Computation]:
         """Take computations out of the queue, and return them. Of those that run, only a timer can be stopped."""
+        self._put_back(self._worker.take_back())
         dropped = [each for each in self._queue if is_dropped(each)]
         self._queue = deque(each for each in self._queue if not is_dropped(each))
         running = self._running
-        if running is not None and running.function.is_timer and is_dropped(running):
+        if running is not None and is_dropped(running):
             dropped.append(running)
             self._running = None
             self._free_s = time.perf_counter()
         self.advance()
         return dropped
 
+    def _take_back(self, computations: list[Computation]) -> None:
+        self._put_back(computations)
+        self.advance()
+
+    def _put_back(self, computations: list[Computation]) -> None:
+        """Put computations that the worker has not begun at the head of the queue."""
+        for computation in computations:
+            computation.is_running = False
+        self._queue.extendleft(reversed(computations))
+
     def _end_timer(self, computation: Computation) -> None:
         if self._running is computation:
-            self._end(computation, computation.function.run(computation.inputs))
+            self._running = None
+            self._end(computation, computation.function.run(computation.inputs), self._free_s)
             self.advance()
 
-    def _end(self, computation: Computation, done: Done) -> None:
-        self._running = None
+    def _end(self, computation: Computation, done: Done, end_s: float) -> None:
         self.busy_s += done.duration_s
-        end_s = self._free_s if computation.function.is_timer else time.perf_counter()
+        self._free_s = max(self._free_s, end_s)
         self.ran.append(
             Ran(
                 computation.function.name,
@@ -119,20 +137,3 @@ class Device:
             )
         )
         self._on_done(computation, done, end_s)
-
-    def _hand_over(self, computation: Computation) -> None:
-        if self._work is None:
-            self._work = SimpleQueue()
-            Thread(target=self._work_off, args=(self._work,), name=f"device-{self.number}", daemon=True).start()
-        self._work.put(computation)
-
-    def _work_off(self, work: "SimpleQueue[Computation]") -> None:
-        while True:
-            computation = work.get()
-            done = computation.function.run(computation.inputs, computation.group)
-            self._loop.post(partial(self._end_work, computation, done))
-
-    def _end_work(self, computation: Computation, done: Done) -> None:
-        self._free_s = time.perf_counter()
-        self._end(computation, done)
-        self.advance()

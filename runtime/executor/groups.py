@@ -9,13 +9,14 @@ import hashlib
 import time
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.collectives import Reduction
 
 if TYPE_CHECKING:
-    from torch.distributed import FileStore, ProcessGroupGloo
+    from torch.distributed import AllreduceOptions, FileStore, ProcessGroupGloo
 
 _PATIENCE = timedelta(days=1)
 _LOOK_S = 0.5e-3
@@ -47,14 +48,10 @@ class ShardGroup:
 
     def all_reduce(self, tensor: Any, reduction: Reduction) -> Any:
         """Return the reduced tensor. Raises BrokenGroupError."""
-        from torch.distributed import AllreduceOptions, ReduceOp
-
-        options = AllreduceOptions()
-        options.reduceOp = getattr(ReduceOp, {"product": "PRODUCT"}.get(reduction, reduction.upper()))
         result = tensor.detach().clone().contiguous()
         group = self._joined()
         try:
-            group.allreduce([result], options).wait()
+            group.allreduce([result], _options(reduction)).wait()
         except RuntimeError as error:
             raise self._broken(error) from None
         return result
@@ -114,6 +111,15 @@ class ShardGroup:
         store = self._shared()
         cause = store.get("cause").decode() if store.check(["cause"]) else f"a host of the slice ended: {error}"
         return BrokenGroupError(f"another shard of the call failed: {cause}")
+
+
+@cache
+def _options(reduction: Reduction) -> "AllreduceOptions":
+    from torch.distributed import AllreduceOptions, ReduceOp
+
+    options = AllreduceOptions()
+    options.reduceOp = getattr(ReduceOp, reduction.upper())
+    return options
 
 
 class Groups:

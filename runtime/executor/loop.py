@@ -6,7 +6,7 @@ some ten microseconds that is what counts.
 
 import heapq
 import os
-import selectors
+import select
 import socket
 import time
 from collections import deque
@@ -15,35 +15,43 @@ from contextlib import suppress
 from itertools import count
 
 _SOON_S = 300e-6
+_SHARED_S = 30e-6
+"""Where others run meanwhile for so long, they need the core."""
 
 
 class Loop:
-    """Runs callbacks in one thread until ``stop``; only ``post`` may be called from others."""
+    """Runs callbacks in one thread until ``stop``; only ``post`` may be called from others.
+
+    ``busy_threads`` are others of this process that compute.
+    """
 
     def __init__(self) -> None:
         # select() takes microseconds, epoll() rounds to milliseconds; a host has a few dozen sockets.
-        self._selector = selectors.SelectSelector()
+        self._readable: dict[int, Callable[[], None]] = {}
+        self._writable: dict[int, Callable[[], None]] = {}
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._posted: deque[Callable[[], None]] = deque()
         self._wake, self._woken = socket.socketpair()
         for each in (self._wake, self._woken):
             each.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ, (self._drain, None))
+        self._readable[self._woken.fileno()] = self._drain
         self._running = True
+        self.busy_threads = 0
         self._is_answered_soon = False
 
     def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
         """Call ``readable``, and where given ``writable``, whenever a socket is so; replaces an earlier watch."""
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
-        try:
-            self._selector.modify(sock, events, (readable, writable))
-        except KeyError:
-            self._selector.register(sock, events, (readable, writable))
+        self._readable[sock.fileno()] = readable
+        if writable is not None:
+            self._writable[sock.fileno()] = writable
+        else:
+            self._writable.pop(sock.fileno(), None)
 
     def forget(self, sock: socket.socket) -> None:
-        """Watch a socket no more."""
-        self._selector.unregister(sock)
+        """Watch a socket no more; call it before the socket is closed."""
+        self._readable.pop(sock.fileno(), None)
+        self._writable.pop(sock.fileno(), None)
 
     def at(self, time_s: float, callback: Callable[[], None]) -> None:
         """Call back at a time of ``time.perf_counter()``."""
@@ -66,33 +74,41 @@ class Loop:
     def run(self) -> None:
         """Run until ``stop``."""
         while self._running:
-            for key, events in self._ready():
-                readable, writable = key.data
-                if events & selectors.EVENT_READ:
-                    readable()
-                if events & selectors.EVENT_WRITE and writable is not None:
-                    writable()
+            readable, writable = self._ready()
+            for number in readable:
+                if number in self._readable:  # or a callback has closed it
+                    self._readable[number]()
+            for number in writable:
+                if number in self._writable:
+                    self._writable[number]()
             while self._timers and self._timers[0][0] <= time.perf_counter():
                 heapq.heappop(self._timers)[2]()
             while self._posted:
                 self._posted.popleft()()
 
-    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for sockets or a timer.
+    def _ready(self) -> tuple[list[int], list[int]]:
+        """Wait for sockets or a timer; return the sockets that are readable, and writable.
 
         Waking up takes longer than most hops. So the loop looks again and again before it sleeps, if what it waited for
-        last time came soon.
+        last time came soon, and nobody else needs the core.
         """
         began_s = now_s = time.perf_counter()
-        while self._is_answered_soon and now_s - began_s < _SOON_S:
-            ready = self._selector.select(0.0)
-            if ready or self._timeout_s() == 0.0:
+        is_shared = self.busy_threads > 0
+        while self._is_answered_soon and not is_shared and now_s - began_s < _SOON_S:
+            ready = self._select(0.0)
+            if any(ready) or self._timeout_s() == 0.0:
                 return ready
+            looked_s = time.perf_counter()
             os.sched_yield()
             now_s = time.perf_counter()
-        ready = self._selector.select(self._timeout_s())
-        self._is_answered_soon = bool(ready) and time.perf_counter() - began_s < _SOON_S
+            is_shared = now_s - looked_s > _SHARED_S
+        ready = self._select(self._timeout_s())
+        self._is_answered_soon = any(ready) and time.perf_counter() - began_s < _SOON_S
         return ready
+
+    def _select(self, timeout_s: float | None) -> tuple[list[int], list[int]]:
+        readable, writable, _ = select.select(self._readable, self._writable, (), timeout_s)
+        return readable, writable
 
     def _timeout_s(self) -> float | None:
         if self._posted:

@@ -3,35 +3,37 @@
 Its settings come as one line of JSON on stdin, so that the secret of the cluster is in no list of processes.
 """
 
-import hmac
+import math
 import os
-import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from runtime import messages
-from runtime.addresses import dialled, listening
-from runtime.codec import MalformedError
+from runtime.addresses import dialled
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.connection import Connection
-from runtime.executor.dataflow import Dataflow
+from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.devices import Device
 from runtime.executor.groups import GroupKey, Groups, ShardGroup
 from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
+from runtime.executor.peers import Peers, bytes_of
 from runtime.executor.store import Found, HostStore
-from runtime.frames import COMPLETION, GRANT, MOST_BYTES, PIECE, Frame, Kind
+from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, GRANT, MOST_BYTES, PIECE, Frame, Kind
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
 from runtime.store.buffers import HOST
 from runtime.substrates.interface import HostSettings
+from runtime.transport.arena import Arena
+from runtime.transport.arrays import ArenaArrays
 
 _REPORT_S = 1e-3
 """How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
+_SOON_S = 2e-4
+"""How long after the last report one may go for which a client may wait."""
 
 
 class Executor:
@@ -43,20 +45,22 @@ class Executor:
         budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
         self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
         self._groups = Groups(settings.folder)
-        self._dataflow = Dataflow(settings.host, self._store, self)
+        self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
-        self._addresses: dict[int, str] = {}
-        self._peers: dict[int, Connection] = {}
-        self._completions: list[tuple[int, int, float, float]] = []
+        self._cpus = Device(HOST, self._loop, self._end_computation)
+        self._completions: list[Completion] = []
+        self._reported_s = -math.inf
+        self._report_s = math.inf
         self._prepared_s = 0.0
-        self._listener = listening(settings.address)
-        self._listener.setblocking(False)
-        self._loop.watch(self._listener, self._accept, None)
-        self._server = Connection(self._loop, dialled(settings.server), self._take_trusted, lambda _: self._loop.stop())
+        self._arrays = ArenaArrays(Arena(_arena_bytes(settings)))
+        self._peers = Peers(self._loop, settings, self._arrays, self._dataflow)
+        self._server = Connection(self._loop, dialled(settings.server), self._take, lambda _: self._loop.stop())
+        self._server.is_trusted = True
         self._server.reader.most_bytes = MOST_BYTES
-        self._say_hello(self._server)
+        hello = messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self._peers.address)
+        self._server.send(Kind.MESSAGE, messages.encode(hello))
         self._handlers: dict[type, Callable[..., None]] = {
-            messages.Peers: self._take_peers,
+            messages.Peers: lambda message: self._peers.take_addresses(message.addresses),
             messages.LoadFunction: self._load_function,
             messages.LoadSubprogram: self._load_subprogram,
             messages.Abort: self._abort,
@@ -74,27 +78,28 @@ class Executor:
 
     def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
         """Send a piece to another host."""
-        piece = send.piece
-        header = PIECE.pack(execution, send.edge, piece.destination, piece.source)
-        self._peer(host).send(Kind.PIECE, header, _bytes_of(data))
+        self._peers.send_piece(host, execution, send, data)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
-        header = PIECE.pack(execution, send.edge, send.piece.destination, send.piece.source)
-        self._peer(host).send(Kind.FAILED_PIECE, header, messages.encode(failure))
+        self._peers.send_failure(host, execution, send, failure)
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Array:
+        """Return memory in which an input is put together."""
+        return self._arrays.empty(shape, dtype)
 
     def prepare(self, execution: int, node: int) -> None:
         """Enqueue the local shards of a granted node when the host has prepared them, which it does one by one."""
         if self._settings.preparation_s:
             self._prepared_s = max(self._prepared_s, time.perf_counter()) + self._settings.preparation_s
-            self._loop.at(self._prepared_s, partial(self._grant, execution, node))
+            self._loop.at(self._prepared_s, partial(self._enqueue, execution, node))
         else:
-            self._grant(execution, node)
+            self._enqueue(execution, node)
 
-    def _grant(self, execution: int, node: int) -> None:
-        self._dataflow.grant(execution, node)
+    def _enqueue(self, execution: int, node: int) -> None:
+        self._dataflow.enqueue(execution, node)
         if self._settings.reports_enqueued:
-            self._server.send(Kind.ENQUEUED, GRANT.pack(execution, node))
+            self._server.send(Kind.ENQUEUED, ENQUEUED.pack(execution, node))
 
     def group(self, key: GroupKey, shard: int) -> ShardGroup:
         """Return the group for a shard of a collective call."""
@@ -102,25 +107,40 @@ class Executor:
 
     def enqueue(self, computation: Computation) -> None:
         """Put a granted computation into the queue of its device."""
-        self._devices[computation.device].enqueue(computation)
+        self._device(computation.device).enqueue(computation)
 
     def advance(self, device: int) -> None:
         """Let a device start what has become ready."""
-        self._devices[device].advance()
+        self._device(device).advance()
 
-    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
-        """Report that all local shards of a node have ended; reports of a millisecond go together."""
-        if not self._completions:
-            self._loop.at(time.perf_counter() + _REPORT_S, self._send_completions)
-        self._completions.append((execution, node, duration_s, end_s))
+    def _device(self, number: int) -> Device:
+        return self._cpus if number == HOST else self._devices[number]
 
-    def _send_completions(self) -> None:
+    def completed(self, ended: Completion, is_awaited: bool) -> None:
+        """Report a stretch that has ended here. Reports go together, those for which a client may wait soon."""
+        self._completions.append(ended)
         now_s = time.perf_counter()
-        packed = (COMPLETION.pack(*ended, taken_s, now_s - end_s) for *ended, taken_s, end_s in self._completions)
+        due_s = self._reported_s + _SOON_S if is_awaited else now_s + _REPORT_S
+        if due_s <= now_s:
+            self._report()
+        elif due_s < self._report_s:
+            self._report_s = due_s
+            self._loop.at(due_s, self._report)
+
+    def _report(self) -> None:
+        self._report_s = math.inf
+        if not self._completions:
+            return
+        now_s = self._reported_s = time.perf_counter()
+        packed = [COMPLETION.pack(*ended[:-1], now_s - ended.end_s) for ended in self._completions]
         self._server.send(Kind.COMPLETIONS, b"".join(packed))
         self._completions.clear()
 
     def _end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
+        function = computation.function.function
+        if function.is_news:
+            function.is_news = False
+            self._server.send(Kind.ESTIMATES, ESTIMATE.pack(function.number, function.seconds))
         if computation.group is not None and done.failure is not None:
             self._break(computation.group, done.failure.message)
         self._dataflow.end_computation(computation, done, end_s)
@@ -130,82 +150,25 @@ class Executor:
         broken = messages.GroupsBroken(group.key.client, group.key.generation)
         self._server.send(Kind.MESSAGE, messages.encode(broken))
 
-    # Connections
+    # Messages of the server
 
-    def _say_hello(self, connection: Connection) -> None:
-        hello = messages.Hello(
-            messages.VERSION, "executor", str(self._settings.host), self._settings.secret, self._settings.address
-        )
-        connection.send(Kind.MESSAGE, messages.encode(hello))
-
-    def _accept(self) -> None:
-        with suppress(BlockingIOError):
-            sock, _ = self._listener.accept()
-            Connection(self._loop, sock, self._take, lambda _: None)
-
-    def _peer(self, host: int) -> Connection:
-        """Return the connection on which this host sends to another."""
-        peer = self._peers.get(host)
-        if peer is None:
-            try:
-                sock = dialled(self._addresses[host])
-            except OSError:  # it has died; the server knows soon, and ends what waits for it
-                sock, _ = socket.socketpair()
-            peer = Connection(self._loop, sock, lambda *_: None, lambda _: self._forget_peer(host))
-            self._peers[host] = peer
-            self._say_hello(peer)
-        return peer
-
-    def _forget_peer(self, host: int) -> None:
-        self._peers.pop(host, None)
-
-    def _take(self, connection: Connection, frame: Frame) -> None:
-        """Take a frame of another host, which must have said the secret first."""
-        if connection.is_trusted:
-            self._take_trusted(connection, frame)
-            return
-        try:
-            hello = messages.decode(frame.header)
-        except MalformedError:
-            hello = None
-        if (
-            frame.kind != Kind.MESSAGE
-            or not isinstance(hello, messages.Hello)
-            or hello.version != messages.VERSION
-            or not hmac.compare_digest(hello.token.encode(), self._settings.secret.encode())
-        ):
-            connection.close()
-            return
-        connection.is_trusted = True
-        connection.reader.most_bytes = MOST_BYTES
-
-    def _take_trusted(self, _: Connection, frame: Frame) -> None:
+    def _take(self, _: Connection, frame: Frame) -> None:
         kind = frame.kind
         if kind == Kind.PIECE:
             execution, edge, destination, source = PIECE.unpack(frame.header)
             self._dataflow.receive(execution, edge, destination, source, frame.payload)
         elif kind == Kind.GRANTS:
-            for execution, node in GRANT.iter_unpack(frame.header):
-                self.prepare(execution, node)
-        elif kind == Kind.FAILED_PIECE:
-            failure = messages.decode(bytes(frame.payload))
-            assert isinstance(failure, Failure)
-            execution, edge, destination, source = PIECE.unpack(frame.header)
-            self._dataflow.receive(execution, edge, destination, source, failure)
+            for execution, first, last in GRANT.iter_unpack(frame.header):
+                self._dataflow.grant(execution, first, last)
         else:
             message = messages.decode(frame.header)
             if isinstance(message, messages.Run):
-                self._dataflow.run(message, frame.payload)
+                self._dataflow.run(message)
             else:
                 self._handlers[type(message)](message)
 
-    # Messages of the server
-
-    def _take_peers(self, message: messages.Peers) -> None:
-        self._addresses = dict(message.addresses)
-
     def _load_function(self, message: messages.LoadFunction) -> None:
-        self._dataflow.add_function(message.number, LoadedFunction(message.function))
+        self._dataflow.add_function(message.number, LoadedFunction(message.function, message.number, self._arrays.used))
 
     def _load_subprogram(self, message: messages.LoadSubprogram) -> None:
         self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)
@@ -222,7 +185,7 @@ class Executor:
         self._groups.forget(message.client)
 
     def _drop_dead(self) -> None:
-        for device in self._devices:
+        for device in (*self._devices, self._cpus):
             for dropped in device.drop(lambda computation: not self._dataflow.is_running(computation.execution)):
                 self._dataflow.forget(dropped)
                 if dropped.group is not None:
@@ -236,7 +199,7 @@ class Executor:
         if isinstance(found, Failure):
             self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFailed(message.request, found)))
             return
-        data = _bytes_of(np.asarray(found, order="C")) if message.data else b""
+        data = bytes_of(np.asarray(found, order="C")) if message.data else b""
         self._server.send(Kind.MESSAGE, messages.encode(messages.ShardFetched(message.request, message.shard)), data)
 
     def _report_usage(self, message: messages.AskUsage) -> None:
@@ -247,16 +210,20 @@ class Executor:
             "device_bytes": [self._store.memory.used_bytes[device.number] for device in self._devices],
             "spilled_bytes": self._store.memory.used_bytes[HOST],
             "stalled": self._store.memory.stalled,
+            "shared_bytes": self._arrays.arena.used_bytes,
+            "lent": self._peers.lent,
             "executions": self._dataflow.running,
             "loaded": self._dataflow.loaded,
             "waiting_pieces": self._dataflow.waiting_pieces,
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],
-            "ran": [ran for device in self._devices for ran in device.ran] if message.trace else [],
+            "ran": [ran for device in (*self._devices, self._cpus) for ran in device.ran] if message.trace else [],
         }
         self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
 
 
-def _bytes_of(array: Array) -> bytes | memoryview:
-    """Return the memory of an array whose elements lie in a row."""
-    return array.data.cast("B") if array.nbytes else b""
+def _arena_bytes(settings: HostSettings) -> int:
+    """Return the size of the arena: what all devices may hold, as far as the machine has as much, in whole pages."""
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    pages = min(settings.devices * settings.device_memory_bytes // page_bytes, os.sysconf("SC_PHYS_PAGES"))
+    return max(1, pages) * page_bytes

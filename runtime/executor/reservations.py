@@ -1,13 +1,10 @@
 """What computations reserve in the memory of their host, in the order of the grants."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from runtime.executor.computations import Computation
-from runtime.executor.executions import Execution
+from runtime.executor.reserved import Handles, Held
 from runtime.executor.store import HostStore, handle_of
-from runtime.lowering.subprograms import Receipt
 from runtime.messages import Failure
-from runtime.program import Value
 from runtime.store.buffers import Handle
 from runtime.store.errors import StoreError
 
@@ -22,87 +19,75 @@ class Reservations:
     def __init__(self, store: HostStore) -> None:
         self._store = store
 
-    def reserve(self, execution: Execution, computation: Computation, come: Callable[[], None]) -> None:
-        """Reserve memory for a computation that was granted: outputs, and inputs that do not lie there already.
+    def reserve(
+        self,
+        held: Held,
+        handles: Handles,
+        arguments: Mapping[int, int],
+        results: Mapping[tuple[int, int], int],
+    ) -> None:
+        """Reserve memory for a group that was granted: outputs, and inputs that do not lie there already.
 
-        Calls ``come`` once there is room. A computation that its device could never hold fails.
+        ``held`` is told once there is room. A group that its device could never hold fails.
         """
-        memory, node, shard = self._store.memory, computation.node, computation.shard
-        plan = execution.loaded.plan
-        outputs = []
-        for output, made in enumerate(plan.calls[node].outputs):
-            value = Value(node, output)
-            result = execution.results.get((node, output))
-            name = memory.new_handle(execution.number) if result is None else handle_of(execution.client, result)
-            execution.handles[value, shard] = name
-            if result is None:
-                in_place = (plan.receipts.get((send.edge, send.piece.destination)) for send in plan.local(value, shard))
-                execution.uses[name] = 1 + sum(each is not None and each.is_in_place for each in in_place)
-            outputs.append((name, shard, made.sharding.shard_spec(made.spec).size_bytes))
-        inputs, received_bytes = [], []
-        for edge in plan.inputs[node]:
-            receipt = plan.receipts[edge, shard]
-            found = self._handle_in_place(execution, receipt)
-            if found is None:
-                received_bytes.append(receipt.size_bytes)
+        memory, group, client, execution = self._store.memory, held.group, held.client, held.execution
+        outputs: list[tuple[Handle, int, int]] = []
+        kept: list[int] = []
+        own_bytes = group.received_bytes
+        for value, shard, size_bytes in group.outputs:
+            result = results.get((value.node, value.output))
+            if result is not None:
+                name = handles.by_value[value, shard] = handle_of(client, result)
+                outputs.append((name, shard, size_bytes))
+                kept.append(result)
+            elif group.uses[value, shard]:
+                name = handles.by_value[value, shard] = memory.new_handle(execution)
+                handles.uses[name] = group.uses[value, shard]
+                outputs.append((name, shard, size_bytes))
             else:
-                inputs.append(found)
+                own_bytes += size_bytes
+        inputs: list[tuple[Handle, int]] = []
+        for taken in group.taken:
+            if taken.value.node in arguments:
+                found: Handle | None = handle_of(client, arguments[taken.value.node])
+            else:
+                found = handles.by_value.get((taken.value, taken.source))
+            if found is not None and memory.holds(found, taken.source):
+                inputs.append((found, taken.source))
+            else:
+                own_bytes += taken.size_bytes
+        own = (own_bytes,) if own_bytes else ()
+        if not (outputs or inputs or own):
+            held.come()
+            return
         try:
-            computation.reservation, has_room = memory.reserve(
-                execution.client,
-                execution.number,
-                computation.device,
-                outputs,
-                inputs,
-                received_bytes,
-                come,
+            held.reservation, has_room = memory.reserve(
+                client, execution, group.device, outputs, inputs, own, held.come
             )
         except StoreError as error:
-            failure = Failure("RefusedError", f"{computation.function.name}: {error}")
-            computation.failure = computation.failure or failure
+            held.failure = Failure("RefusedError", str(error))
             has_room = True
         else:
-            for output in range(len(outputs)):
-                result = execution.results.get((node, output))
-                if result is not None:
-                    self._store.keep(execution.client, result)
+            for result in kept:
+                self._store.keep(client, result)
         if has_room:
-            come()
+            held.come()
 
-    def _handle_in_place(self, execution: Execution, receipt: Receipt) -> tuple[Handle, int] | None:
-        """Return the handle of an input that lies on the device of its computation, and the shard of it."""
-        if not receipt.is_in_place:
-            return None
-        value = receipt.edge.value
-        source = receipt.edge.resharding.sources(receipt.shard)[0]
-        if value.node in execution.arguments:
-            found: Handle | None = handle_of(execution.client, execution.arguments[value.node])
-        else:
-            found = execution.handles.get((value, source))
-        return (found, source) if found is not None and self._store.memory.holds(found, source) else None
+    def finish(self, held: Held) -> bool:
+        """Note that a computation of a group has ended, or will not run; return whether that was the last one."""
+        held.left -= 1
+        if held.left == 0 and held.reservation is not None:
+            self._store.memory.finish(held.client, held.execution, held.reservation)
+            held.reservation = None
+        return held.left == 0
 
-    def finish(self, computation: Computation) -> None:
-        """Note that a computation has ended, or will not run."""
-        if computation.reservation is not None:
-            self._store.memory.finish(computation.client, computation.execution, computation.reservation)
-            computation.reservation = None
-
-    def release(self, execution: Execution, computation: Computation) -> None:
-        """Release what only this execution holds, and nobody takes any more after a computation has ended."""
-        plan = execution.loaded.plan
-        used = [
-            execution.handles.get((Value(computation.node, output), computation.shard))
-            for output in range(len(plan.calls[computation.node].outputs))
-        ]
-        for edge in plan.inputs[computation.node]:
-            receipt = plan.receipts[edge, computation.shard]
-            if receipt.is_in_place:
-                source = receipt.edge.resharding.sources(receipt.shard)[0]
-                used.append(execution.handles.get((receipt.edge.value, source)))
-        for handle in used:
-            if handle is not None and handle in execution.uses:
-                execution.uses[handle] -= 1
-                if execution.uses[handle] == 0:
-                    del execution.uses[handle]
+    def release(self, held: Held, handles: Handles) -> None:
+        """Release what only its execution holds, and nobody takes any more after a group has ended."""
+        for taken in held.group.taken:
+            handle = handles.by_value.get((taken.value, taken.source))
+            if handle is not None and handle in handles.uses:
+                handles.uses[handle] -= 1
+                if handles.uses[handle] == 0:
+                    del handles.uses[handle]
                     if self._store.memory.holds(handle):
-                        self._store.memory.release(execution.client, handle, execution.number)
+                        self._store.memory.release(held.client, handle, held.execution)

@@ -1,5 +1,6 @@
 """Functions of PyTorch on arrays of the store. Import it only where one runs."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,8 @@ import torch
 
 # A host has several devices, each with a thread of its own: more threads for one operation would only compete.
 torch.set_num_threads(1)
+# Inputs that lie in the memory of another host are read-only. Functions do not change their inputs.
+warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
 
 
 def on_arrays(call: Callable[..., Any]) -> Callable[..., list[np.ndarray[Any, Any]]]:

@@ -11,9 +11,17 @@ CLIENT_HOST = -1
 """Where arguments lie that come with the request: the client, which the server speaks for."""
 
 
+def host_cpus_of(slice_: int) -> int:
+    """Return the number under which programs name the CPUs of the hosts of a slice; these numbers are negative."""
+    return -1 - slice_
+
+
 @dataclass(frozen=True)
 class Placement:
-    """Where shards lie: shard i on device ``devices[i]``, counted within its host, of host ``hosts[i]``."""
+    """Where shards lie: shard i on device ``devices[i]``, counted within its host, of host ``hosts[i]``.
+
+    The CPUs of a host are its device ``runtime.store.buffers.HOST``.
+    """
 
     island: str
     hosts: tuple[int, ...]

@@ -1,48 +1,46 @@
 """What the server keeps of a client: its functions, programs, slices and arrays."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
-from weakref import WeakKeyDictionary
 
-from runtime import messages
 from runtime.arrays import ArraySpec
-from runtime.lowering.assign import Layout, Placement
+from runtime.lowering.assign import Layout, Placement, host_cpus_of
 from runtime.lowering.cache import LoweringCache
 from runtime.lowering.subprograms import LoweredProgram
 from runtime.messages import Failure
-from runtime.program import Program
 from runtime.server.channel import Channel
+from runtime.server.islands import Slice
+from runtime.server.plans import NumberedFunction, PlannedProgram, RegisteredProgram
 from runtime.server.settings import ClientSettings
 
-_numbers = count()
 
-
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class HeldArray:
-    """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there."""
+    """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there.
+
+    ``has_ended`` says that what makes it has ended on all hosts, ``is_there`` that it then was computed everywhere.
+    """
 
     spec: ArraySpec
     layout: Layout
     gang: int | None
     failure: Failure | None = None
     size_bytes: int = 0
+    has_ended: bool = False
+    is_there: bool = False
+    _waiting: list[Callable[[], None]] = field(default_factory=list)
 
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call once it has ended."""
+        self._waiting.append(call)
 
-@dataclass(eq=False)
-class NumberedFunction:
-    """A function of a client, with the number under which hosts know it, and how long a shard takes."""
-
-    registered: messages.RegisterFunction
-    seconds: float
-    number: int = field(default_factory=lambda: next(_numbers))
-
-
-@dataclass(eq=False)
-class RegisteredProgram:
-    """A program of a client with its functions."""
-
-    program: Program
-    functions: tuple[NumberedFunction, ...]
+    def end(self, *, is_there: bool) -> None:
+        """Note that it has ended, and tell those who wait."""
+        self.has_ended, self.is_there = True, is_there
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for call in waiting:
+                call()
 
 
 @dataclass(eq=False)
@@ -85,16 +83,19 @@ class Account:
     subprograms: set[int] = field(default_factory=set)
     is_suspended: bool = False
     groups: int = 0
-    _first_numbers: WeakKeyDictionary[LoweredProgram, int] = field(default_factory=WeakKeyDictionary)
+    _plans: dict[LoweredProgram, PlannedProgram] = field(default_factory=dict)
+    _epoch: int = -1
 
-    def first_number(self, lowered: LoweredProgram) -> int:
-        """Return the number under which hosts know the first subprogram of a lowered program; the others follow."""
-        first = self._first_numbers.get(lowered)
-        if first is None:
-            numbers = [next(_numbers) for _ in lowered.subprograms]
-            first = self._first_numbers[lowered] = numbers[0]
-            self.subprograms.update(numbers)
-        return first
+    def plan(self, lowered: LoweredProgram, registered: RegisteredProgram, epoch: int) -> PlannedProgram:
+        """Return what runs of a program need that was lowered in this epoch."""
+        if epoch != self._epoch:
+            self._plans.clear()
+            self._epoch = epoch
+        found = self._plans.get(lowered)
+        if found is None:
+            found = self._plans[lowered] = PlannedProgram(lowered, registered, dict(self.gangs))
+            self.subprograms.update(found.numbers)
+        return found
 
     @property
     def label(self) -> str:
@@ -106,10 +107,16 @@ class Account:
         """Return what the client calls itself, the same for all of its connections."""
         return self.ledger.settings.name
 
-    def place(self, number: int, placement: Placement, gang: frozenset[int]) -> None:
-        """Note where a slice lies from now on."""
-        self.slices[number] = placement
-        self.gangs[number] = gang
+    def place(self, placed: Slice) -> None:
+        """Note where a slice lies from now on, and the CPUs of its hosts, which are a slice of their own."""
+        hosts = host_cpus_of(placed.number)
+        self.slices[placed.number], self.gangs[placed.number] = placed.placement, placed.gang
+        self.slices[hosts], self.gangs[hosts] = placed.host_cpus, placed.host_gang
+
+    def displace(self, number: int) -> None:
+        """Note that a slice has no devices any more."""
+        self.slices.pop(number, None)
+        self.slices.pop(host_cpus_of(number), None)
 
     def hold(self, handle: int, array: HeldArray) -> None:
         """Keep an array by a new handle."""

@@ -11,6 +11,7 @@ from runtime.frames import Frame, FrameError, FrameReader, Kind, prefix
 class Channel(asyncio.BufferedProtocol):
     """Hands every frame to ``on_frame``, and itself to ``on_close`` when the connection has ended.
 
+    What is sent leaves at the end of the loop's turn: frames for one peer by one system call, which wakes it up once.
     Whatever ``on_frame`` raises as ValueError is told to the peer, whose connection then ends: it broke the protocol.
     """
 
@@ -19,6 +20,7 @@ class Channel(asyncio.BufferedProtocol):
         self.on_close = on_close
         self.reader = FrameReader()
         self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes | bytearray | memoryview] = []
         self._paused_frames: list[Frame] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -74,12 +76,20 @@ class Channel(asyncio.BufferedProtocol):
 
     def send_frame(self, kind: int, header: bytes, payload: bytes | bytearray | memoryview = b"") -> None:
         """Send a frame."""
-        if self._transport is not None:
-            head = prefix(kind, header, len(payload))
-            if payload:
-                self._transport.writelines((head, payload))
-            else:
-                self._transport.write(head)
+        self.write(prefix(kind, header, len(payload)))
+        if payload:
+            self.write(payload)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send a frame, or the next part of one."""
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent.append(data)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if self._transport is not None and unsent:
+            self._transport.write(unsent[0] if len(unsent) == 1 else b"".join(unsent))
 
     def refuse(self, message: str) -> None:
         """Say why the connection ends, and end it."""
@@ -89,4 +99,5 @@ class Channel(asyncio.BufferedProtocol):
     def close(self) -> None:
         """End the connection once everything is sent."""
         if self._transport is not None:
+            self._flush()
             self._transport.close()

@@ -11,16 +11,33 @@ from typing import Protocol
 from runtime.server.hosts import Host
 
 
-class Placed(Protocol):
+class Numbered(Protocol):
     """An execution, as dispatch sees it."""
 
     @property
     def number(self) -> int: ...  # noqa: D102
-    def hosts_of(self, node: int) -> Sequence[int]: ...  # noqa: D102
-    def makers_of(self, node: int) -> Sequence[int]: ...  # noqa: D102
 
 
-Granted = tuple[Placed, int]
+class Placed(Protocol):
+    """Calls that are granted together, as dispatch sees them (``runtime.server.plans.Stretch``)."""
+
+    @property
+    def first(self) -> int: ...  # noqa: D102
+    @property
+    def last(self) -> int: ...  # noqa: D102
+    @property
+    def hosts(self) -> Sequence[int]: ...  # noqa: D102
+    @property
+    def makers(self) -> Sequence[int]: ...  # noqa: D102
+
+
+class Granted(Protocol):
+    """A gang that was granted."""
+
+    @property
+    def execution(self) -> Numbered: ...  # noqa: D102
+    @property
+    def stretch(self) -> Placed: ...  # noqa: D102
 
 
 class ParallelDispatch:
@@ -33,10 +50,11 @@ class ParallelDispatch:
 
     def send(self, grants: Sequence[Granted]) -> None:
         """Tell hosts, each once, in the order of the grants."""
-        by_host: dict[int, list[tuple[int, int]]] = {}
-        for execution, node in grants:
-            for host in execution.hosts_of(node):
-                by_host.setdefault(host, []).append((execution.number, node))
+        by_host: dict[int, list[tuple[int, int, int]]] = {}
+        for gang in grants:
+            stretch = gang.stretch
+            for host in stretch.hosts:
+                by_host.setdefault(host, []).append((gang.execution.number, stretch.first, stretch.last))
         for host, granted in by_host.items():
             if host in self._hosts:
                 self._hosts[host].grant(granted)
@@ -49,7 +67,10 @@ class ParallelDispatch:
 
 
 class SequentialDispatch(ParallelDispatch):
-    """Tells hosts of a grant when all hosts have enqueued what it depends on. Grants keep their order."""
+    """Tells hosts of a grant when all hosts have enqueued what it depends on. Grants keep their order.
+
+    Each is of one computation.
+    """
 
     is_parallel = False
 
@@ -60,8 +81,8 @@ class SequentialDispatch(ParallelDispatch):
 
     def send(self, grants: Sequence[Granted]) -> None:
         """Tell hosts of grants, as soon as each may be enqueued."""
-        for execution, node in grants:
-            self._left[execution.number, node] = len(execution.hosts_of(node))
+        for gang in grants:
+            self._left[gang.execution.number, gang.stretch.first] = len(gang.stretch.hosts)
         self._waiting.extend(grants)
         self._advance()
 
@@ -76,14 +97,14 @@ class SequentialDispatch(ParallelDispatch):
 
     def forget(self, execution: int) -> None:
         """Forget an execution that has ended or was aborted."""
-        self._waiting = deque(each for each in self._waiting if each[0].number != execution)
+        self._waiting = deque(each for each in self._waiting if each.execution.number != execution)
         self._left = {key: left for key, left in self._left.items() if key[0] != execution}
         self._advance()
 
     def _advance(self) -> None:
         while self._waiting:
-            execution, node = self._waiting[0]
-            if any((execution.number, maker) in self._left for maker in execution.makers_of(node)):
+            gang = self._waiting[0]
+            if any((gang.execution.number, maker) in self._left for maker in gang.stretch.makers):
                 return
             self._waiting.popleft()
-            super().send([(execution, node)])
+            super().send([gang])

@@ -1,59 +1,55 @@
 """Executions: programs on their way through the schedulers and the hosts.
 
 Each program goes to all of its hosts at once, in one message a host, before anything of it has run (Pathways, 4.5).
-Each of its nodes is a gang, which the scheduler of its island grants; a host enqueues gangs in the order of the grants.
+Each of its stretches is a gang, which the scheduler of its island grants; a host enqueues gangs in the order of the
+grants.
 """
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from runtime import messages
+from runtime.frames import PIECE, Kind, prefix
 from runtime.lowering.assign import AT_CLIENT
-from runtime.lowering.subprograms import LoweredProgram
 from runtime.messages import Failure
-from runtime.program import Value
+from runtime.program import Program
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
-from runtime.server.accounts import Account, HeldArray, NumberedFunction, RegisteredProgram
-from runtime.server.arguments import pieces_of_arguments
+from runtime.server.accounts import Account, HeldArray
+from runtime.server.arguments import Pieces
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
+from runtime.server.plans import PlannedProgram, RegisteredProgram, Stretch
 
 _LEAST_COST_S = 1e-6
-_LEARNING = 0.2
-"""How much of a function's mean duration the newest run is."""
+_ALONE = -1.0
+"""A length of stretches that none of two calls has: sequential dispatch tells hosts of one call after the other."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
+class Gang:
+    """A stretch of an execution: how many hosts have still to end it, when the last one did, and whether all could."""
+
+    number: int
+    execution: "Execution"
+    stretch: Stretch
+    left: int
+    ended_s: float = 0.0
+    has_failed: bool = False
+    is_granted: bool = False
+
+
+@dataclass(eq=False, slots=True)
 class Execution:
-    """A program that runs: its gangs by node, and how many hosts have still to end each, with when the last one did."""
+    """A program that runs: its gangs that have not ended by their first nodes, and its results with their nodes."""
 
     number: int
     account: Account
-    registered: RegisteredProgram
-    lowered: LoweredProgram
-    gangs: Mapping[int, int]
-    left: dict[int, tuple[int, float]]
-    results: Sequence[int]
-
-    def function(self, node: int) -> NumberedFunction:
-        """Return the function of a node."""
-        return self.registered.functions[self.registered.program.call(node).function]
-
-    def hosts_of(self, node: int) -> Sequence[int]:
-        """Return the hosts of a node."""
-        return tuple(self.lowered.placement(node).shards_by_host)
-
-    def makers_of(self, node: int) -> Sequence[int]:
-        """Return the nodes whose results a node takes."""
-        first = len(self.registered.program.arguments)
-        return [each.value.node for each in self.registered.program.call(node).inputs if each.value.node >= first]
-
-    def island(self, node: int) -> str:
-        """Return the island of a node."""
-        return self.lowered.placement(node).island
+    plan: PlannedProgram
+    gangs: dict[int, Gang] = field(default_factory=dict)
+    results: list[tuple[int, HeldArray]] = field(default_factory=list)
 
 
 class Executions:
@@ -66,8 +62,7 @@ class Executions:
         self._hosts = hosts
         self._dispatch = dispatch
         self._running: dict[int, Execution] = {}
-        self._of_gang: dict[int, tuple[Execution, int]] = {}
-        self._granted: set[int] = set()
+        self._gangs: dict[int, Gang] = {}
         self._numbers = count()
         self._gang_numbers = count()
 
@@ -85,104 +80,111 @@ class Executions:
         payload: memoryview,
     ) -> None:
         """Start a program. Where it cannot run, its results fail with the reason."""
+        program = registered.program
         held = [None if handle < 0 else account.arrays[handle] for handle in message.arguments]
-        failure = next((each.failure for each in held if each is not None and each.failure is not None), None)
-        for node, (each, expected) in enumerate(zip(held, registered.program.arguments, strict=True)):
-            if each is not None and each.spec != expected:
-                wrong = f"{registered.program.name}: argument {node}: expected {expected}, got {each.spec}"
-                failure = failure or Failure("RefusedError", wrong)
-        layouts = [AT_CLIENT if each is None else each.layout for each in held]
-        try:
-            lowered = account.lowering.lowered(message.program, registered.program, epoch, account.slices, layouts)
-            pieces = pieces_of_arguments(lowered, message.arguments, payload)
-        except ValueError as error:
-            failure = failure or Failure("RefusedError", str(error))
-        else:
-            lost = set(lowered.subprogram_of_host) - self._hosts.keys()
-            if lost:
-                failure = failure or Failure("LostError", f"{registered.program.name}: host {min(lost)} is gone")
-            size_bytes = sum(_bytes_on_devices(lowered, value) for value in registered.program.results)
-            excess = account.ledger.excess(len(message.results), size_bytes)
-            if excess is not None:
-                failure = failure or Failure("RefusedError", f"{registered.program.name}: {excess}")
-        if failure is not None:
-            for handle, value in zip(message.results, registered.program.results, strict=True):
-                account.hold(handle, HeldArray(registered.program.spec(value), AT_CLIENT, None, failure))
+        planned = _failure_of(program, held) or self._planned(account, registered, epoch, message, held, payload)
+        if isinstance(planned, Failure):
+            for handle, value in zip(message.results, program.results, strict=True):
+                account.hold(handle, HeldArray(program.spec(value), AT_CLIENT, None, planned))
             return
-        gangs = {placed.node: next(self._gang_numbers) for placed in lowered.calls}
-        for handle, value in zip(message.results, registered.program.results, strict=True):
-            size_bytes = _bytes_on_devices(lowered, value)
-            spec = registered.program.spec(value)
-            account.hold(handle, HeldArray(spec, lowered.layout(value), gangs[value.node], None, size_bytes))
-        left = {placed.node: (len(lowered.placement(placed.node).shards_by_host), 0.0) for placed in lowered.calls}
-        execution = Execution(next(self._numbers), account, registered, lowered, gangs, left, message.results)
-        self._running[execution.number] = execution
-        account.executions.add(execution.number)
+        plan, pieces = planned
         self.pass_grants()  # what was granted before comes before
-        self._submit(execution, [None if each is None else each.gang for each in held], message.need_ns)
+        execution = Execution(next(self._numbers), account, plan)
+        requests = self._requests(execution, held, message)
+        if execution.gangs:
+            self._running[execution.number] = execution
+            account.executions.add(execution.number)
+        for island, request in requests:
+            self._schedulers[island].submit(request)
         grants = self._new_grants()
-        own = self._dispatch.is_parallel and all(each is execution for each, _ in grants)
-        first = account.first_number(lowered)
-        for host, index in lowered.subprogram_of_host.items():
-            functions = ((each.number, each.registered) for each in registered.functions)
-            self._hosts[host].load(first + index, lowered.subprograms[index], functions)
-            self._send_run(execution, host, first + index, message, [node for _, node in grants] if own else (), pieces)
+        own = self._dispatch.is_parallel and all(each.execution is execution for each in grants)
+        self._send_runs(execution, message, grants if own else (), pieces)
         if not own:
             self._dispatch.send(grants)
 
-    def completed(self, reports: Iterable[tuple[int, int, float, float]]) -> None:
-        """Note what a host has completed: execution, node, seconds of the longest shard, and since the last one."""
+    def _planned(
+        self,
+        account: Account,
+        registered: RegisteredProgram,
+        epoch: int,
+        message: messages.Execute,
+        held: Sequence[HeldArray | None],
+        payload: memoryview,
+    ) -> tuple[PlannedProgram, Pieces] | Failure:
+        """Return what a run of a program needs, with its arguments cut, or why it cannot run."""
+        program = registered.program
+        layouts = [AT_CLIENT if each is None else each.layout for each in held]
+        try:
+            lowered = account.lowering.lowered(message.program, program, epoch, account.slices, layouts)
+            plan = account.plan(lowered, registered, epoch)
+            pieces = plan.arguments.cut(message.arguments, payload)
+        except ValueError as error:
+            return Failure("RefusedError", str(error))
+        if not plan.hosts <= self._hosts.keys():
+            return Failure("LostError", f"{program.name}: host {min(plan.hosts - self._hosts.keys())} is gone")
+        excess = account.ledger.excess(len(plan.results), plan.results_bytes)
+        return (plan, pieces) if excess is None else Failure("RefusedError", f"{program.name}: {excess}")
+
+    def completed(self, reports: Iterable[tuple[int, int, bool, float, float]]) -> None:
+        """Note what a host has completed.
+
+        That is execution, first node, whether it failed, seconds of its devices together, and since the last one.
+        """
         now_s = time.monotonic()
-        for number, node, duration_s, ago_s in reports:
+        for number, first, has_failed, device_s, ago_s in reports:
             execution = self._running.get(number)
             if execution is None:
                 continue
-            left, ended_s = execution.left[node]
-            ended_s = max(ended_s, now_s - ago_s)
-            if left > 1:
-                execution.left[node] = (left - 1, ended_s)
-                continue
-            function = execution.function(node)
-            execution.account.ledger.device_s += duration_s * len(execution.lowered.placement(node).hosts)
-            function.seconds += _LEARNING * (duration_s - function.seconds)
-            del execution.left[node]
-            self._end_gang(execution, node, ended_s)
-            if not execution.left:
-                execution.account.ledger.executions += 1
-                self._forget(execution)
+            gang = execution.gangs[first]
+            execution.account.ledger.device_s += device_s
+            gang.ended_s = max(gang.ended_s, now_s - ago_s)
+            gang.has_failed |= has_failed
+            gang.left -= 1
+            if gang.left == 0:
+                del execution.gangs[first]
+                self._end(gang, gang.ended_s)
+                for node, held in execution.results:
+                    if first <= node <= gang.stretch.last:
+                        held.end(is_there=not gang.has_failed)
+                if not execution.gangs:
+                    execution.account.ledger.executions += 1
+                    self._forget(execution)
         self.pass_grants()
 
     def pass_grants(self) -> None:
         """Tell hosts what the schedulers have granted."""
-        self._dispatch.send(self._new_grants())
+        grants = self._new_grants()
+        if grants:
+            self._dispatch.send(grants)
 
     def abort(self, execution: Execution, failure: Failure) -> None:
         """End an execution whose results will never be there: they fail with the cause."""
         now_s = time.monotonic()
-        ungranted = [gang for gang in execution.gangs.values() if gang in self._of_gang and gang not in self._granted]
+        ungranted = [gang for gang in execution.gangs.values() if not gang.is_granted and gang.number in self._gangs]
         for gang in ungranted:
-            self._of_gang.pop(gang, None)
-        for dropped in self._drop(execution, ungranted):
-            other = self._of_gang.pop(dropped, None)
-            if other is not None:  # it takes a result of this execution
-                self.abort(other[0], failure)
-        for node in tuple(execution.left):
-            if execution.gangs[node] in self._granted:
-                self._end_gang(execution, node, now_s)
-        execution.left.clear()
+            self._gangs.pop(gang.number, None)
+        numbers = [gang.number for gang in ungranted]
+        for island in {gang.stretch.island for gang in ungranted}:
+            for dropped in self._schedulers[island].drop(numbers):
+                other = self._gangs.pop(dropped, None)
+                if other is not None:  # it takes a result of this execution
+                    self.abort(other.execution, failure)
+        for gang in execution.gangs.values():
+            if gang.is_granted:
+                self._end(gang, now_s)
+        execution.gangs.clear()
         self._forget(execution)
-        for handle in execution.results:
-            held = execution.account.arrays.get(handle)
-            if held is not None:
-                held.failure = held.failure or failure
-        for host in execution.lowered.subprogram_of_host:
+        for _, held in execution.results:
+            held.failure = held.failure or failure
+            held.end(is_there=False)
+        for host in execution.plan.hosts:
             if host in self._hosts:
                 self._hosts[host].channel.send(messages.Abort(execution.number, failure))
 
     def abort_on(self, host: int, failure: Failure) -> None:
         """Abort all executions in which a host takes part."""
         for execution in tuple(self._running.values()):
-            if execution.number in self._running and host in execution.lowered.subprogram_of_host:
+            if execution.number in self._running and host in execution.plan.hosts:
                 self.abort(execution, failure)
         self.pass_grants()
 
@@ -195,69 +197,66 @@ class Executions:
         self._schedulers.withdraw(account.label)
         self.pass_grants()
 
-    def _submit(self, execution: Execution, gangs_of_arguments: Sequence[int | None], need_ns: int) -> None:
-        arguments = len(execution.registered.program.arguments)
-        needs_s = _needs_s(execution, time.monotonic() + need_ns * 1e-9) if need_ns >= 0 else {}
-        for placed in execution.lowered.calls:
-            node = placed.node
-            makers = {given.value.node for given in placed.call.inputs}
-            after = {execution.gangs[each] if each >= arguments else gangs_of_arguments[each] for each in makers}
-            number = execution.gangs[node]
-            self._of_gang[number] = (execution, node)
-            request = GangRequest(
-                number,
-                execution.account.label,
-                execution.account.gangs[placed.call.slice],
-                max(_LEAST_COST_S, execution.function(node).seconds),
-                needs_s.get(node),
-                tuple(gang for gang in after if gang is not None),
-            )
-            self._schedulers[execution.island(node)].submit(request)
+    def _requests(
+        self, execution: Execution, held: Sequence[HeldArray | None], message: messages.Execute
+    ) -> list[tuple[str, GangRequest]]:
+        """Give an execution its gangs and its results; return what the schedulers of islands are asked for."""
+        plan, account = execution.plan, execution.account
+        starts_s = plan.starts_s(time.monotonic() + message.need_ns * 1e-9) if message.need_ns >= 0 else {}
+        gang_of: dict[int, int | None] = {node: each.gang for node, each in enumerate(held) if each is not None}
+        requests = []
+        for stretch in plan.stretches() if self._dispatch.is_parallel else plan.stretches(_ALONE):
+            number = next(self._gang_numbers)
+            nodes = range(stretch.first, stretch.last + 1)
+            gang = Gang(number, execution, stretch, len(stretch.hosts))
+            self._gangs[number] = execution.gangs[stretch.first] = gang
+            cost_s = max(_LEAST_COST_S, stretch.cost_s)
+            need_s = min(starts_s[node] for node in nodes) + cost_s if starts_s else None
+            after = tuple([each for node in stretch.makers if (each := gang_of.get(node)) is not None])
+            request = GangRequest(number, account.label, stretch.devices, cost_s, need_s, after)
+            requests.append((stretch.island, request))
+            for node in nodes:
+                gang_of[node] = number
+        for handle, result in zip(message.results, plan.results, strict=True):
+            array = HeldArray(result.spec, result.layout, gang_of[result.node], None, result.size_bytes)
+            account.hold(handle, array)
+            execution.results.append((result.node, array))
+        return requests
 
-    def _new_grants(self) -> list[tuple[Execution, int]]:
-        grants = [self._of_gang[grant.number] for _, grant in self._schedulers.grants(time.monotonic())]
-        self._granted.update(execution.gangs[node] for execution, node in grants)
+    def _new_grants(self) -> list[Gang]:
+        grants = [self._gangs[grant.number] for _, grant in self._schedulers.grants(time.monotonic())]
+        for gang in grants:
+            gang.is_granted = True
         return grants
 
-    def _send_run(
-        self,
-        execution: Execution,
-        host: int,
-        subprogram: int,
-        message: messages.Execute,
-        grants: Sequence[int],
-        pieces: Mapping[int, Sequence[tuple[int, int, bytes]]],
+    def _send_runs(
+        self, execution: Execution, message: messages.Execute, grants: Sequence[Gang], pieces: Pieces
     ) -> None:
-        program = execution.registered.program
+        """Tell each host of an execution: what all hosts of a subprogram are told is made once."""
+        plan = execution.plan
         arguments = {node: handle for node, handle in enumerate(message.arguments) if handle >= 0}
         results = tuple(
-            (value.node, value.output, handle)
-            for value, handle in zip(program.results, message.results, strict=True)
-            if host in execution.lowered.placement(value.node).shards_by_host
+            [
+                (value.node, value.output, handle)
+                for value, handle in zip(plan.program.results, message.results, strict=True)
+            ]
         )
-        mine = [node for node in grants if host in execution.lowered.placement(node).shards_by_host]
-        own_pieces = pieces.get(host, ())
-        run = messages.Run(
-            execution.number,
-            execution.account.number,
-            subprogram,
-            arguments,
-            results,
-            tuple(mine),
-            tuple((edge, shard, len(data)) for edge, shard, data in own_pieces),
-            execution.account.groups,
-        )
-        self._hosts[host].channel.send(run, b"".join(data for _, _, data in own_pieces))
+        granted = tuple([(gang.stretch.first, gang.stretch.last) for gang in grants])
+        account = execution.account
+        run = messages.Run(execution.number, account.number, 0, arguments, results, granted, account.groups)
+        headers = messages.encoded_runs(run, plan.numbers)
+        for (number, subprogram, hosts), header in zip(plan.subprograms, headers, strict=True):
+            frame = prefix(Kind.MESSAGE, header, 0)
+            for host in hosts:
+                told = self._hosts[host]
+                told.load(number, subprogram, plan.functions)
+                told.channel.write(frame)
+                for edge, shard, data in pieces.get(host, ()):
+                    told.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
 
-    def _end_gang(self, execution: Execution, node: int, now_s: float) -> None:
-        gang = execution.gangs[node]
-        self._granted.discard(gang)
-        self._of_gang.pop(gang, None)
-        self._schedulers[execution.island(node)].completed(gang, now_s)
-
-    def _drop(self, execution: Execution, gangs: Sequence[int]) -> list[int]:
-        islands = {execution.island(node) for node, gang in execution.gangs.items() if gang in set(gangs)}
-        return [dropped for island in islands for dropped in self._schedulers[island].drop(gangs)]
+    def _end(self, gang: Gang, now_s: float) -> None:
+        self._gangs.pop(gang.number, None)
+        self._schedulers[gang.stretch.island].completed(gang.number, now_s)
 
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)
@@ -265,20 +264,12 @@ class Executions:
         execution.account.executions.discard(execution.number)
 
 
-def _bytes_on_devices(lowered: LoweredProgram, value: Value) -> int:
-    """Return what a result takes on all of its devices together."""
-    output = lowered.program.call(value.node).outputs[value.output]
-    return output.sharding.shard_spec(output.spec).size_bytes * output.sharding.shards
-
-
-def _needs_s(execution: Execution, need_s: float) -> dict[int, float]:
-    """Return when the result of each node is needed, if those of the program are at ``need_s``.
-
-    A node is needed when the first of those that take its results must start.
-    """
-    needs_s: dict[int, float] = {}
-    for placed in reversed(execution.lowered.calls):
-        latest_start_s = needs_s.setdefault(placed.node, need_s) - execution.function(placed.node).seconds
-        for maker in execution.makers_of(placed.node):
-            needs_s[maker] = min(needs_s.get(maker, need_s), latest_start_s)
-    return needs_s
+def _failure_of(program: Program, held: Sequence[HeldArray | None]) -> Failure | None:
+    """Return why a program cannot run on arguments."""
+    for each in held:
+        if each is not None and each.failure is not None:
+            return each.failure
+    for node, (each, expected) in enumerate(zip(held, program.arguments, strict=True)):
+        if each is not None and each.spec is not expected and each.spec != expected:
+            return Failure("RefusedError", f"{program.name}: argument {node}: expected {expected}, got {each.spec}")
+    return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 from runtime import messages
@@ -15,6 +16,7 @@ class _Fetch:
     account: Account
     request: int
     held: HeldArray
+    has_data: bool
     left: int
 
 
@@ -27,19 +29,30 @@ class Fetches:
         self._numbers = count()
 
     def start(self, account: Account, message: messages.Fetch) -> None:
-        """Ask for an array of a client. Of copies, one is enough, unless only their being there is asked for."""
+        """Ask for an array of a client; of copies, one is enough.
+
+        Hosts say by themselves when an array is there. They are asked only for data, and why there are none.
+        """
         held = account.arrays.get(message.handle)
         if held is None:
             failure = Failure("RefusedError", f"there is no array {message.handle}")
             account.channel.send(messages.FetchFailed(message.request, failure))
-            return
+        elif message.data or held.has_ended or held.failure is not None:
+            self._ask(account, message, held)
+        else:
+            held.when_ended(partial(self._ask, account, message, held))
+
+    def _ask(self, account: Account, message: messages.Fetch, held: HeldArray) -> None:
         if held.failure is not None:
             account.channel.send(messages.FetchFailed(message.request, held.failure))
+            return
+        if held.is_there and not message.data:
+            account.channel.send(messages.Fetched(message.request, 0))
             return
         hosts = held.layout.placement.hosts
         shards = range(1) if message.data and held.layout.sharding.axis is None else range(len(hosts))
         number = next(self._numbers)
-        self._fetches[number] = _Fetch(account, message.request, held, len(shards))
+        self._fetches[number] = _Fetch(account, message.request, held, message.data, len(shards))
         for shard in shards:
             ask = messages.FetchShard(number, account.number, message.handle, shard, message.data)
             self._hosts[hosts[shard]].channel.send(ask)
@@ -48,8 +61,9 @@ class Fetches:
         """Pass a shard on."""
         fetch = self._fetches.get(message.request)
         if fetch is not None:
-            fetch.account.channel.send(messages.Fetched(fetch.request, message.shard), payload)
             fetch.left -= 1
+            if fetch.has_data or fetch.left == 0:
+                fetch.account.channel.send(messages.Fetched(fetch.request, message.shard), payload)
             if fetch.left == 0:
                 del self._fetches[message.request]
 

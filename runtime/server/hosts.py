@@ -1,6 +1,6 @@
 """The hosts as the server sees them: connections to their executors, and what each has been told already."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runtime import messages
@@ -8,6 +8,7 @@ from runtime.frames import GRANT, Kind
 from runtime.lowering.subprograms import Subprogram
 from runtime.messages import Failure
 from runtime.server.channel import Channel
+from runtime.server.plans import NumberedFunction
 
 
 @dataclass(eq=False)
@@ -21,16 +22,13 @@ class Host:
     functions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
 
-    def load(
-        self, number: int, subprogram: Subprogram, functions: Iterable[tuple[int, messages.RegisterFunction]]
-    ) -> None:
+    def load(self, number: int, subprogram: Subprogram, functions: Sequence[NumberedFunction]) -> None:
         """Make a subprogram and its functions known, unless they are."""
         if number in self.subprograms:
             return
-        named = tuple(functions)
-        for each, function in named:
-            self.load_function(each, function)
-        self.channel.send(messages.LoadSubprogram(number, subprogram, tuple(each for each, _ in named)))
+        for each in functions:
+            self.load_function(each.number, each.registered)
+        self.channel.send(messages.LoadSubprogram(number, subprogram, tuple(each.number for each in functions)))
         self.subprograms.add(number)
 
     def load_function(self, number: int, function: messages.RegisterFunction) -> None:
@@ -46,6 +44,6 @@ class Host:
         self.subprograms -= subprograms
         self.channel.send(messages.DropClient(client, failure, *(tuple(sorted(each)) for each in known)))
 
-    def grant(self, grants: Iterable[tuple[int, int]]) -> None:
-        """Let the host enqueue nodes of executions, in this order."""
-        self.channel.send_frame(Kind.GRANTS, b"".join(GRANT.pack(execution, node) for execution, node in grants))
+    def grant(self, grants: Iterable[tuple[int, int, int]]) -> None:
+        """Let the host enqueue stretches, in this order: execution, first and last node."""
+        self.channel.send_frame(Kind.GRANTS, b"".join([GRANT.pack(*each) for each in grants]))

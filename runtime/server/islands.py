@@ -9,18 +9,24 @@ from runtime.resources.islands import NewDevice
 from runtime.resources.manager import Manager, VirtualDeviceSet
 from runtime.resources.slices import VirtualSlice
 from runtime.server.settings import IslandSettings
+from runtime.store.buffers import HOST
 
 _DEVICE_KIND = "core"
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Where a slice lies since an epoch, and its devices by number."""
+    """Where a slice lies since an epoch, and its devices by number.
+
+    ``host_cpus`` and ``host_gang`` are the same of the CPUs of its hosts, shard by shard.
+    """
 
     number: int
     client: str
     placement: Placement
     gang: frozenset[int]
+    host_cpus: Placement
+    host_gang: frozenset[int]
 
 
 class Islands:
@@ -40,6 +46,7 @@ class Islands:
             devices = [NewDevice(_DEVICE_KIND, island.device_memory_bytes)] * island.devices_per_host
             for index, device in enumerate(self._manager.add_host(str(number), island.name, devices).joined):
                 self._places[device.number] = (number, index)
+        self._first_host = len(self._places)  # the CPUs of hosts are numbered after all devices
 
     @property
     def epoch(self) -> int:
@@ -80,5 +87,8 @@ class Islands:
     def _slice(self, mapped: VirtualSlice) -> Slice:
         places = [self._places[device] for device in mapped.devices]
         assert mapped.island is not None
-        placement = Placement(mapped.island, tuple(host for host, _ in places), tuple(index for _, index in places))
-        return Slice(mapped.number, mapped.client, placement, frozenset(mapped.devices))
+        hosts = tuple(host for host, _ in places)
+        placement = Placement(mapped.island, hosts, tuple(index for _, index in places))
+        host_cpus = Placement(mapped.island, hosts, (HOST,) * len(hosts))
+        host_gang = frozenset(self._first_host + host for host in hosts)
+        return Slice(mapped.number, mapped.client, placement, frozenset(mapped.devices), host_cpus, host_gang)

@@ -52,4 +52,4 @@ class Operations:
 
 def _place(account: Account, slices: Iterable[Slice]) -> None:
     for each in slices:
-        account.place(each.number, each.placement, each.gang)
+        account.place(each)

@@ -4,17 +4,18 @@ import asyncio
 import hmac
 from collections.abc import Callable
 from itertools import count
+from weakref import WeakValueDictionary
 
 from runtime import messages
 from runtime.addresses import listening
-from runtime.frames import COMPLETION, GRANT, MOST_BYTES, Frame, Kind
+from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, MOST_BYTES, Frame, Kind
 from runtime.messages import Failure
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.earliest_need import EarliestNeed
 from runtime.scheduling.fifo import Fifo
 from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
-from runtime.server.accounts import Account, Ledger, NumberedFunction, RegisteredProgram
+from runtime.server.accounts import Account, Ledger
 from runtime.server.channel import Channel
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
@@ -22,11 +23,14 @@ from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands
 from runtime.server.operations import Operations
+from runtime.server.plans import NumberedFunction, RegisteredProgram
 from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.server.status import StatusReports
 from runtime.substrates.interface import HostSettings, Substrate
 
 _FIRST_GUESS_S = 1e-4
+_LEARNING = 0.5
+"""How much of what is expected of a function a new measurement of a host is."""
 
 
 class Server:
@@ -43,6 +47,7 @@ class Server:
         self._hosts: dict[int, Host] = {}
         self._accounts: dict[int, Account] = {}
         self._account_numbers = count()
+        self._functions: WeakValueDictionary[int, NumberedFunction] = WeakValueDictionary()
         self._ledgers = {each.name: Ledger(each) for each in settings.clients}
         dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
         self._dispatch = dispatch(self._hosts)
@@ -68,7 +73,8 @@ class Server:
         server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
         try:
             for number, island in self._islands.hosts.items():
-                address = f"unix:{self._settings.folder}/host-{number}"
+                is_local = self._settings.network == "shared-memory"
+                address = f"unix:{self._settings.folder}/host-{number}" if is_local else "127.0.0.1:0"
                 self._substrate.spawn(
                     HostSettings(
                         number,
@@ -167,8 +173,12 @@ class Server:
             self._executions.completed(COMPLETION.iter_unpack(frame.header))
             return
         if frame.kind == Kind.ENQUEUED:
-            for execution, node in GRANT.iter_unpack(frame.header):
+            for execution, node in ENQUEUED.iter_unpack(frame.header):
                 self._dispatch.enqueued(execution, node)
+            return
+        if frame.kind == Kind.ESTIMATES:
+            for number, seconds in ESTIMATE.iter_unpack(frame.header):
+                self._estimate(number, seconds)
             return
         match messages.decode(frame.header):
             case messages.ShardFetched() as message:
@@ -190,13 +200,22 @@ class Server:
         except ValueError as error:
             account.channel.send(messages.Refused(message.request, str(error)))
             return
-        account.place(added.number, added.placement, added.gang)
+        account.place(added)
         size = len(added.placement.hosts)
         account.channel.send(messages.SliceAdded(message.request, added.number, added.placement.island, size))
 
     def _register_function(self, account: Account, message: messages.RegisterFunction) -> None:
+        is_known = message.duration_s is not None
         seconds = _FIRST_GUESS_S if message.duration_s is None else message.duration_s
-        account.functions[message.number] = NumberedFunction(message, seconds)
+        function = NumberedFunction(message, seconds, is_known)
+        account.functions[message.number] = self._functions[function.number] = function
+
+    def _estimate(self, number: int, seconds: float) -> None:
+        """Take what a host has measured of a function."""
+        function = self._functions.get(number)
+        if function is not None:
+            function.seconds += (seconds - function.seconds) * (_LEARNING if function.is_known else 1.0)
+            function.is_known = True
 
     def _register_program(self, account: Account, message: messages.RegisterProgram) -> None:
         """Keep a program, and let the hosts of its slices load its functions in the background."""
@@ -213,6 +232,9 @@ class Server:
             account.channel.refuse(f"{program.name}: expected as results outputs of calls, each once")
             return
         functions = tuple(account.functions[each] for each in message.functions)
+        if any(call.slice < 0 and functions[call.function].registered.is_collective for call in program.calls):
+            account.channel.refuse(f"{program.name}: collective functions do not run on the CPUs of hosts")
+            return
         account.programs[message.number] = RegisteredProgram(message.program, functions)
         for _, call in message.program.nodes():
             placement = account.slices.get(call.slice)
@@ -263,9 +285,9 @@ class Server:
         remapped, unmapped = self._islands.remove_host(host.number)
         by_label = {account.label: account for account in self._accounts.values()}
         for moved in remapped:
-            by_label[moved.client].place(moved.number, moved.placement, moved.gang)
+            by_label[moved.client].place(moved)
         for lost in unmapped:
-            by_label[lost.client].slices.pop(lost.number, None)
+            by_label[lost.client].displace(lost.number)
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]

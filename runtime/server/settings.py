@@ -9,6 +9,10 @@ POLICIES = ("fifo", "shares", "earliest-need")
 """How schedulers order computations: as they come, so that clients get device time by weight, or by slack."""
 
 
+NETWORKS = ("shared-memory", "tcp")
+"""How executors pass arrays to each other: in memory that they share, on one machine, or over TCP."""
+
+
 @dataclass(frozen=True, slots=True)
 class IslandSettings:
     """An island: hosts, each with so many devices. ``mesh`` is the shape of their interconnect, if it has one.
@@ -79,6 +83,7 @@ class ServerSettings:
     look_ahead_s: float
     dispatch: str = "parallel"
     preparation_s: float = 0.0
+    network: str = "shared-memory"
 
     def __post_init__(self) -> None:
         names = [client.name for client in self.clients]
@@ -88,5 +93,7 @@ class ServerSettings:
             raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, got {self.policy!r}")
         if self.dispatch not in DISPATCHES:
             raise ValueError(f"dispatch: expected one of {', '.join(DISPATCHES)}, got {self.dispatch!r}")
+        if self.network not in NETWORKS:
+            raise ValueError(f"network: expected one of {', '.join(NETWORKS)}, got {self.network!r}")
         if not self.look_ahead_s > 0:
             raise ValueError(f"look_ahead_s: expected a time above 0, got {self.look_ahead_s}")

@@ -66,7 +66,7 @@ def _shown(account: Account) -> dict[str, Any]:
         "client": account.label,
         "number": account.number,
         "programs": len(account.programs),
-        "slices": len(account.slices),
+        "slices": sum(number >= 0 for number in account.slices),
         "arrays": len(account.arrays),
         "executions": len(account.executions),
         "is_suspended": account.is_suspended,

@@ -139,13 +139,13 @@ class ObjectStore:
 
         Computations that are under way keep their buffers until ``finish`` is called for them.
         """
-        for allocation in self._turns.open_of(owner.client):
-            is_not_ready = allocation.state in (AllocationState.STALLED, AllocationState.MOVING)
-            if is_not_ready and owner.covers(allocation.owner):
+        for allocation in self._turns.open_of(owner):
+            if allocation.state in (AllocationState.STALLED, AllocationState.MOVING):
                 self._turns.effects.append(Cancelled(allocation, f"{owner}: was dropped"))
                 self._turns.cancel(allocation)
-        for holder in [held for held in self._held.get(owner.client, ()) if owner.covers(held)]:
-            for handle in list(self._held[owner.client][holder]):
+        of_client = self._held.get(owner.client, {})
+        for holder in list(of_client) if owner.execution is None else [owner]:
+            for handle in list(of_client.get(holder, ())):
                 self._drop_references(self._buffers[handle], holder)
         self._turns.advance()
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 from runtime.store.allocations import Allocation, AllocationState, Cancelled, Effect, Free, Move, Ready
 from runtime.store.budgets import Memory
-from runtime.store.buffers import HOST, Handle, LogicalBuffer, Shard
+from runtime.store.buffers import HOST, Handle, LogicalBuffer, Owner, Shard
 
 
 class Turns:
@@ -25,15 +25,19 @@ class Turns:
         self.memories = {number: Memory(number, capacity_bytes) for number, capacity_bytes in budgets_bytes.items()}
         self.buffers: dict[Handle, LogicalBuffer] = {}
         self.effects: list[Effect] = []
-        self._open: dict[str, set[Allocation]] = {}
+        self._open: dict[str, dict[Owner, set[Allocation]]] = {}
 
-    def open_of(self, client: str) -> list[Allocation]:
-        """Return the allocations of a client and its executions that have not ended."""
-        return list(self._open.get(client, ()))
+    def open_of(self, owner: Owner) -> list[Allocation]:
+        """Return the allocations that have not ended of an owner and what it covers."""
+        of_client = self._open.get(owner.client, {})
+        if owner.execution is not None:
+            return list(of_client.get(owner, ()))
+        return [allocation for allocations in of_client.values() for allocation in allocations]
 
     def enqueue(self, allocation: Allocation) -> None:
         """Add an allocation."""
-        self._open.setdefault(allocation.owner.client, set()).add(allocation)
+        of_client = self._open.setdefault(allocation.owner.client, {})
+        of_client.setdefault(allocation.owner, set()).add(allocation)
         for shard in chain(allocation.outputs, allocation.inputs):
             shard.buffer.num_uses += 1
         for shard in allocation.inputs:
@@ -165,9 +169,11 @@ class Turns:
             self.effects.append(Ready(allocation))
 
     def _close(self, allocation: Allocation) -> None:
-        allocations = self._open[allocation.owner.client]
-        allocations.remove(allocation)
-        if not allocations:
+        of_client = self._open[allocation.owner.client]
+        of_client[allocation.owner].remove(allocation)
+        if not of_client[allocation.owner]:
+            del of_client[allocation.owner]
+        if not of_client:
             del self._open[allocation.owner.client]
         for shard in chain(allocation.outputs, allocation.inputs):
             self._end_use(shard.buffer)

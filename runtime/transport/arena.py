@@ -1,25 +1,15 @@
-"""An arena: one segment of which a host's buffers are parts, so that peers map it once, and its warm pages are reused.
+"""An arena: one segment of which arrays are parts, so that peers map it once, and its warm pages are reused."""
 
-Whether there may be a buffer is decided elsewhere, by budgets of bytes; the arena decides where it lies.
-"""
-
-import threading
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 
 from runtime.transport.shared_memory import Segment
 
 ALIGNMENT_BYTES = 64
-"""Buffers begin at multiples of it: a line of the cache."""
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A part of an arena."""
-
-    segment: Segment
-    offset_bytes: int
-    memory: memoryview
+"""Ranges begin at multiples of it: a line of the cache."""
 
 
 class FreeList:
@@ -66,34 +56,67 @@ class FreeList:
 
 
 class Arena:
-    """Buffers in one segment. Any thread may use it.
+    """Ranges of one segment. Any thread may use it.
 
-    The segment takes memory as it is written to, so that it may be much larger than what is in use.
+    The segment takes memory as it is written to, so it may be much larger than what is in use. What was written to once
+    stays, to be used again.
+
+    A range may be freed at any time, also while Python's garbage collector interrupts ``allocate``. So ``free`` only
+    notes it, and the next allocation frees what was noted.
     """
 
     def __init__(self, size_bytes: int) -> None:
         self.segment = Segment.create(size_bytes)
-        self._free = FreeList(size_bytes)
-        self._lock = threading.Lock()
+        self._size_bytes = size_bytes - size_bytes % ALIGNMENT_BYTES
+        self._free = FreeList(self._size_bytes)
+        self._taken: dict[int, int] = {}
+        self._noted: deque[int] = deque()
+        self._lock = RLock()
+        self._is_changing = False
 
     @property
-    def free_bytes(self) -> int:
-        """How much is free, in whatever pieces."""
-        with self._lock:
-            return self._free.free_bytes
+    def used_bytes(self) -> int:
+        """How much is in use, in whole lines of the cache."""
+        with self._changing():
+            return self._size_bytes - self._free.free_bytes
 
-    def allocate(self, size_bytes: int) -> Buffer | None:
-        """Return a buffer whose contents are arbitrary; None if no free range is as large."""
-        with self._lock:
-            offset_bytes = self._free.take(_aligned(size_bytes))
-        if offset_bytes is None:
-            return None
-        return Buffer(self.segment, offset_bytes, self.segment.part(offset_bytes, size_bytes))
+    def size_bytes(self, offset_bytes: int) -> int:
+        """Return how large the range is that begins there. Raises KeyError if none does."""
+        return self._taken[offset_bytes]
 
-    def free(self, buffer: Buffer) -> None:
-        """Take back a buffer that nobody uses any more. Raises ValueError if it is free already."""
+    def allocate(self, size_bytes: int) -> int | None:
+        """Return the offset of a range whose contents are arbitrary; None if no free range is as large."""
+        with self._changing() as may_change:
+            if not may_change:
+                return None
+            size_bytes = _aligned(size_bytes)
+            offset_bytes = self._free.take(size_bytes)
+            if offset_bytes is not None:
+                self._taken[offset_bytes] = size_bytes
+            return offset_bytes
+
+    def free(self, offset_bytes: int) -> None:
+        """Take back a range that nobody uses any more; call it once for each."""
+        self._noted.append(offset_bytes)
+
+    @contextmanager
+    def _changing(self) -> Iterator[bool]:
+        """Free what was noted, and keep others out.
+
+        Yields whether ranges may be taken: not by what the garbage collector calls in the midst of another change.
+        """
         with self._lock:
-            self._free.give(buffer.offset_bytes, _aligned(len(buffer.memory)))
+            if self._is_changing:
+                yield False
+                return
+            self._is_changing = True
+            try:
+                while self._noted:
+                    offset_bytes = self._noted.popleft()
+                    self._free.give(offset_bytes, self._taken.pop(offset_bytes))
+                yield True
+            finally:
+                self._is_changing = False
 
 
 def _aligned(size_bytes: int) -> int:

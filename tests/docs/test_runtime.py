@@ -7,15 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
+import runtime as rt
 from tests.docs.pages import ROOT
+from tests.patience import PATIENCE_S
 
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def _ran(example: str, folder: Path) -> str:
-    command = [sys.executable, str(ROOT / "docs" / "examples" / example)]
+def _ran(example: str, folder: Path, *arguments: str) -> str:
+    command = [sys.executable, str(ROOT / "docs" / "examples" / example), *arguments]
     ended = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -26,16 +29,36 @@ def test_the_example_of_the_paper(tmp_path: Path) -> None:
     assert _ran("pathways.py", tmp_path) == "(array([3., 5.]), array([2., 4.]))\n"
 
 
-def test_a_pipelined_gpt_has_the_losses_of_the_model_in_one_piece(tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", ["pipelined_gpt.py", "data_parallel_gpt.py"])
+def test_a_gpt_in_stages_has_the_losses_of_the_model_in_one_piece(example: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    losses = [
-        (float(one), float(other))
-        for one, other in re.findall(r"loss ([\d.]+), in one piece ([\d.]+)", _ran("pipelined_gpt.py", tmp_path))
-    ]
+    printed = _ran(example, tmp_path)
+    losses = [(float(one), float(other)) for one, other in re.findall(r"loss ([\d.]+), in one piece ([\d.]+)", printed)]
     assert len(losses) == 5
     assert losses[-1][0] < losses[0][0]
     for one, other in losses:
         assert one == pytest.approx(other, rel=1e-5)
+    if example == "data_parallel_gpt.py":
+        assert printed.endswith("replicas are the same\n")
+
+
+def test_a_model_is_trained_on_batches_that_hosts_make(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    *losses, weights = _ran("input_pipeline.py", tmp_path).splitlines()
+    falling = [float(each.rpartition(" ")[2]) for each in losses]
+    assert falling == sorted(falling, reverse=True)
+    assert [abs(float(each)) for each in re.findall(r"[\d.]+", weights)] == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_pictures_of_the_page_come_from_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    _ran("runtime_pictures.py", tmp_path, str(tmp_path))
+    equal, unequal, pipeline = (
+        (tmp_path / f"runtime-{name}.svg").read_text() for name in ("equal-shares", "shares", "pipeline")
+    )
+    assert all(f"{client}, weight 1" in equal for client in "ABCD")
+    assert "D, weight 8" in unequal
+    assert all(name in pipeline for name in ("island-1, host 1", "forward", "backward", "update"))
 
 
 def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Path) -> None:
@@ -61,8 +84,15 @@ def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Pa
         ]
         migrated = subprocess.run([*trainyard, "migrate", "nobody", *where], check=False, **options)  # type: ignore[call-overload]
         assert (migrated.returncode, "client 'nobody': is not connected" in migrated.stderr) == (1, True)
-        subprocess.run([*trainyard, "trace", "trace.json", *where], check=True, **options)  # type: ignore[call-overload]
+        drawn = [*trainyard, "trace", "trace.json", *where, "--picture", "trace.svg"]
+        nothing = subprocess.run(drawn, check=False, **options)  # type: ignore[call-overload]
+        assert (nothing.returncode, "trace.svg: nothing ran" in nothing.stderr) == (1, True)
+        with rt.connect(f"unix:{tmp_path}/islands", (tmp_path / "clients.txt").read_text().split()[2]) as client:
+            devices = client.make_virtual_device_set().add_slice(2)
+            rt.pmap(rt.timer(0.01, name="pause"), devices=devices)(numpy.zeros(2)).wait(PATIENCE_S)
+        subprocess.run(drawn, check=True, **options)  # type: ignore[call-overload]
         assert '"name": "island-1, host 3"' in (tmp_path / "trace.json").read_text()
+        assert "pause" in (tmp_path / "trace.svg").read_text()
         (tmp_path / "clients.txt").write_text("default 1 guess\n")
         refused = subprocess.run([*trainyard, "status", *where], stdout=subprocess.PIPE, check=False, **options)  # type: ignore[call-overload]
         assert (refused.returncode, "token: unknown" in refused.stderr) == (1, True)

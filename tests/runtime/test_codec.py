@@ -1,3 +1,4 @@
+import dataclasses
 import re
 
 import pytest
@@ -16,8 +17,11 @@ def test_programs_and_subprograms_survive_the_wire() -> None:
     lowered = lower(chain(4, 2, 4), SLICES, [AT_CLIENT])
     part = messages.LoadSubprogram(1, lowered.subprograms[0], (7,))
     assert messages.decode(messages.encode(part)) == part
-    run = messages.Run(1, 2, 3, {0: 4}, ((1, 0, 5),), (1, 2), ((0, 1, 8),))
+    run = messages.Run(1, 2, 3, {0: 4}, ((1, 0, 5),), ((1, 2),), 8)
     assert messages.decode(messages.encode(run)) == run
+    assert list(map(messages.decode, messages.encoded_runs(run, (7, 8)))) == [
+        dataclasses.replace(run, subprogram=number) for number in (7, 8)
+    ]
     execute = messages.Execute(1, (-1, 5), (), 10**18)
     assert messages.decode(messages.encode(execute)) == execute
     fetch = messages.FetchShard(1, 2, 3, 4, True)

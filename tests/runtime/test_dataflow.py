@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.arrays import ArraySpec, Sharding
 from runtime.executor.computations import Array, Computation, LoadedFunction
-from runtime.executor.dataflow import Dataflow
+from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
@@ -20,14 +20,17 @@ from runtime.lowering.assign import AT_CLIENT, Layout, Placement
 from runtime.lowering.subprograms import LoweredProgram, Send, lower
 from runtime.messages import Failure, RegisterFunction, Run
 from runtime.program import Call, Input, Output, Program, Value
-from runtime.server.arguments import pieces_of_arguments
+from runtime.server.arguments import ArgumentPieces
 from runtime.sources import described
 from runtime.store.buffers import HOST
 
 HOSTS, DEVICES, CLIENT = 3, 2, 5
 DEVICE_BYTES = 3 * 128
 """Room for one computation with two inputs and an output: everything else waits, or is spilled."""
+ENOUGH_BYTES = 16 * 5 * DEVICE_BYTES
+"""So much that all computations of a stretch reserve together."""
 SPEC = ArraySpec((4, 4), "float64")
+STRETCHES = st.integers(1, 5)
 
 
 def scale(x: Array) -> Array:
@@ -51,19 +54,25 @@ class Host:
 
     number: int
     hosts: "list[Host]"
+    device_bytes: int
     wire: dict[int, deque[partial[None]]] = field(default_factory=dict)
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
     ended: list[tuple[int, int]] = field(default_factory=list)
+    awaited: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.store = HostStore(HostMemory({HOST: 1 << 20, **dict.fromkeys(range(DEVICES), DEVICE_BYTES)}))
-        self.dataflow = Dataflow(self.number, self.store, self)
+        budgets_bytes = dict.fromkeys(range(DEVICES), self.device_bytes)
+        self.store = HostStore(HostMemory({HOST: 1 << 20, **budgets_bytes}))
+        self.dataflow = Dataflow(self.number, self.store, self, self.device_bytes)
         for number, function in enumerate(FUNCTIONS):
             registered = RegisterFunction(number, function.__name__, "numpy", None, described(function))
             self.dataflow.add_function(number, LoadedFunction(registered))
 
     def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
         self._send(host, execution, send, bytearray(data.tobytes()))
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Array:
+        return np.empty(shape, dtype)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         self._send(host, execution, send, failure)
@@ -74,7 +83,7 @@ class Host:
         self.wire.setdefault(host, deque()).append(call)
 
     def prepare(self, execution: int, node: int) -> None:
-        self.dataflow.grant(execution, node)
+        self.dataflow.enqueue(execution, node)
 
     def group(self, key: GroupKey, shard: int) -> ShardGroup:
         raise AssertionError(f"{key} {shard}: no function here is collective")
@@ -85,9 +94,10 @@ class Host:
     def advance(self, device: int) -> None:
         assert self.queues[device], "nothing is enqueued that could advance"
 
-    def completed(self, execution: int, node: int, duration_s: float, end_s: float) -> None:
-        assert (duration_s >= 0, end_s) == (True, 0)
-        self.ended.append((execution, node))
+    def completed(self, ended: Completion, is_awaited: bool) -> None:
+        assert (ended.device_s >= 0, ended.end_s) == (True, 0)
+        self.ended.append((ended.execution, ended.first))
+        self.awaited |= {ended[:2]} if is_awaited else set()
 
     def steps(self) -> list[Callable[[], None]]:
         """What can happen here next."""
@@ -145,31 +155,30 @@ def start(
     handles: Sequence[int],
     data: Sequence[Array],
     first: int,
+    stretch: int,
 ) -> None:
-    """Tell all hosts of an execution, each when its turn comes, as the server does."""
+    """Tell all hosts of an execution, each when its turn comes, as the server does; so many calls are one stretch."""
+    nodes = [placed.node for placed in lowered.calls]
+    stretches = [(nodes[at], nodes[at : at + stretch][-1]) for at in range(0, len(nodes), stretch)]
     payload = memoryview(b"".join(each.tobytes() for each in data))
-    pieces = pieces_of_arguments(lowered, handles, payload)
+    pieces = ArgumentPieces(lowered).cut(handles, payload)
     for host, index in lowered.subprogram_of_host.items():
-
-        def local(node: int, host: int = host) -> bool:
-            return host in lowered.placement(node).shards_by_host
-
         results = lowered.program.results
         run = Run(
             number,
             CLIENT,
             number,
             {node: handle for node, handle in enumerate(handles) if handle >= 0},
-            tuple((each.node, each.output, first + place) for place, each in enumerate(results) if local(each.node)),
-            tuple(placed.node for placed in lowered.calls if local(placed.node)),
-            tuple((edge, shard, len(part)) for edge, shard, part in pieces.get(host, ())),
+            tuple((each.node, each.output, first + place) for place, each in enumerate(results)),
+            tuple(stretches),
         )
-        body = bytearray(b"".join(part for _, _, part in pieces.get(host, ())))
         told = hosts[host]
         load = partial(told.dataflow.add_subprogram, number, lowered.subprograms[index], range(len(FUNCTIONS)))
         from_server = told.wire.setdefault(-1, deque())
         from_server.append(load)
-        from_server.append(partial(told.dataflow.run, run, body))
+        from_server.append(partial(told.dataflow.run, run))
+        for edge, shard, part in pieces.get(host, ()):
+            from_server.append(partial(told.dataflow.receive, number, edge, shard, 0, bytearray(part)))
 
 
 def run_all(hosts: Sequence[Host], draw: Callable[[int], int]) -> None:
@@ -208,13 +217,14 @@ def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
     first: tuple[Program, Mapping[int, Placement]], second: tuple[Program, Mapping[int, Placement]], data: st.DataObject
 ) -> None:
     hosts: list[Host] = []
-    hosts += [Host(number, hosts) for number in range(HOSTS)]
+    device_bytes = data.draw(st.sampled_from([DEVICE_BYTES, ENOUGH_BYTES]))
+    hosts += [Host(number, hosts, device_bytes) for number in range(HOSTS)]
     v, w = np.arange(16.0).reshape(SPEC.shape), np.arange(16.0, 32.0).reshape(SPEC.shape)
     one = lower(*first, [AT_CLIENT, AT_CLIENT])
     given_by = one.layout(first[0].results[0])
     two = lower(*second, [given_by, AT_CLIENT])
-    start(hosts, 0, one, [-1, -1], [v, w], first=0)
-    start(hosts, 1, two, [0, -1], [w], first=100)
+    start(hosts, 0, one, [-1, -1], [v, w], first=0, stretch=data.draw(STRETCHES))
+    start(hosts, 1, two, [0, -1], [w], first=100, stretch=data.draw(STRETCHES))
     run_all(hosts, lambda number: data.draw(st.integers(0, number - 1)))
     expected = computed(first[0], [v, w])
     for place, result in enumerate(first[0].results):
@@ -225,6 +235,7 @@ def test_programs_compute_what_numpy_computes_in_whatever_order_things_come(
     for host in hosts:
         assert (host.dataflow.running, host.dataflow.waiting_pieces) == (0, 0)
         assert len(host.ended) == len(set(host.ended))
+        assert host.awaited <= set(host.ended)
         host.store.release(CLIENT, range(200))
         assert host.store.handles == 0
         assert set(host.store.memory.used_bytes.values()) == {0}
@@ -235,9 +246,10 @@ def test_what_is_aborted_leaves_nothing_behind(
     drawn: tuple[Program, Mapping[int, Placement]], steps: int, data: st.DataObject
 ) -> None:
     hosts: list[Host] = []
-    hosts += [Host(number, hosts) for number in range(HOSTS)]
+    device_bytes = data.draw(st.sampled_from([DEVICE_BYTES, ENOUGH_BYTES]))
+    hosts += [Host(number, hosts, device_bytes) for number in range(HOSTS)]
     lowered = lower(*drawn, [AT_CLIENT, AT_CLIENT])
-    start(hosts, 0, lowered, [-1, -1], [np.ones(SPEC.shape)] * 2, first=0)
+    start(hosts, 0, lowered, [-1, -1], [np.ones(SPEC.shape)] * 2, first=0, stretch=data.draw(STRETCHES))
     for _ in range(steps):
         possible = [step for host in hosts for step in host.steps()]
         if possible:
@@ -254,3 +266,21 @@ def test_what_is_aborted_leaves_nothing_behind(
         host.store.release(CLIENT, range(10))
         assert host.store.handles == 0
         assert set(host.store.memory.used_bytes.values()) == {0}
+
+
+def test_what_is_made_on_a_host_is_there_from_the_end_of_what_made_it() -> None:
+    sharding = Sharding(None, 1)
+    calls = tuple(Call(0, "scale", 0, (Input(Value(node), sharding),), (Output(SPEC, sharding),)) for node in range(2))
+    program = Program("chain", (SPEC,), calls, (Value(2),))
+    hosts: list[Host] = []
+    hosts += [Host(0, hosts, ENOUGH_BYTES)]
+    lowered = lower(program, {0: Placement("island", (0,), (0,))}, [AT_CLIENT])
+    start(hosts, 0, lowered, [-1], [np.ones(SPEC.shape)], first=0, stretch=2)
+    from_server = hosts[0].wire[-1]
+    while from_server:
+        from_server.popleft()()
+    first, second = hosts[0].queues[0]
+    end_s = first.ready_s + 1000.0
+    hosts[0].queues[0].popleft()
+    hosts[0].dataflow.end_computation(first, first.function.run(first.inputs), end_s)
+    assert (second.missing, second.ready_s) == (0, end_s)

@@ -2,9 +2,11 @@
 
 import gc
 import os
+import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import runtime as rt
+from runtime.tracing import TracedProgram
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -124,6 +127,55 @@ def test_a_function_that_changes_its_shapes_is_refused_by_name(runtime: rt.Local
     (one,) = slices(runtime, 2)
     with pytest.raises(rt.ComputationError, match=r"grow: stated that it returns \(float64\[1\]\), and returned"):
         rt.pmap(grow, devices=one)(np.zeros(2)).numpy(PATIENCE_S)
+
+
+class Kept:
+    """Stands in for a runtime while a call is traced, and keeps its program."""
+
+    traced: TracedProgram
+
+    def run(self, traced: TracedProgram, arguments: Sequence[Any]) -> list[Any]:
+        self.traced = traced
+        return list(arguments)
+
+
+@dataclass(frozen=True)
+class KeptDevices:
+    number: int
+    size: int
+    runtime: Kept
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [(np.zeros(4), "float64[4]"), (np.zeros((2, 1)), "float64[2,1]"), (np.zeros(2, "int64"), "int64[2]")],
+)
+def test_a_handle_whose_array_does_not_match_is_refused_by_name(runtime: rt.LocalRuntime, given: Any, got: str) -> None:
+    (one,) = slices(runtime, 2)
+    kept = Kept()
+    rt.pmap(scale, devices=KeptDevices(one.number, one.size, kept))(np.zeros(2), np.zeros(2))
+    add = rt.pmap(add_one, devices=one)
+    held, fitting = add(given), add(np.zeros(2))
+    (refused,) = runtime.run(kept.traced, [fitting, held])
+    after = add(refused)
+    for each in (refused, after):
+        with pytest.raises(rt.RefusedError, match=re.escape(f"scale: argument 1: expected float64[2], got {got}")):
+            each.numpy(PATIENCE_S)
+    with pytest.raises(ValueError, match=re.escape(f"expected float64[2] as an argument, got {got}")):
+        runtime.run(kept.traced, [fitting, given])
+    assert (held.numpy(PATIENCE_S) == given + 1).all()
+    (made,) = runtime.run(kept.traced, [fitting, fitting])
+    assert values(made) == [[1, 1]]
+
+
+def test_a_handle_that_cannot_be_cut_is_refused_by_name(runtime: rt.LocalRuntime) -> None:
+    one, two = slices(runtime, 1, 2)
+    held = rt.pmap(add_one, devices=one)(np.zeros(3))
+    with pytest.raises(ValueError, match=r"double: axis 0 of float64\[3\] cannot be cut into 2 equal blocks"):
+        rt.pmap(double, devices=two)(held)
+    with pytest.raises(ValueError, match=r"double: float64\[3\] has no axis 1"):
+        rt.pmap(double, devices=two, in_axes=1)(held)
+    assert values(held) == [[1, 1, 1]]
 
 
 def test_slices_that_no_island_has_are_refused_by_name(runtime: rt.LocalRuntime) -> None:

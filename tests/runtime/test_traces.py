@@ -24,5 +24,12 @@ def test_a_computation_becomes_an_event_on_the_row_of_its_device() -> None:
     }
 
 
+def test_the_cpus_of_a_host_have_a_row_after_its_devices() -> None:
+    host = {"host": 0, "island": "east", "queued": [0, 0], "ran": [["read", 3, 17, -1, 1.0, 2.0]]}
+    *_, row, event = trace_events({"hosts": [host], "clients": []})
+    assert (row["tid"], row["args"]) == (2, {"name": "host CPUs"})
+    assert (event["name"], event["tid"]) == ("read", 2)
+
+
 def test_an_idle_runtime_has_no_computations() -> None:
     assert trace_events({"hosts": [], "clients": []}) == []

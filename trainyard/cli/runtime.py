@@ -19,6 +19,7 @@ from hostlib.addresses import check_server
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
 from trainyard.cli.output import PrintableConsole
 from trainyard.cli.runtime_clients import read_clients, write_first_client
+from trainyard.cli.runtime_pictures import draw, picture_format
 from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ LookAheadOption = Annotated[
 ]
 ClientArgument = Annotated[
     str, typer.Argument(metavar="CLIENT", help="A name of the file, or one of its connections, as `status` shows it.")
+]
+PictureOption = Annotated[
+    Path | None, typer.Option("--picture", metavar="FILE", help="Also draw the end of it: FILE.svg, .png or .pdf.")
+]
+LastOption = Annotated[
+    float, typer.Option("--last", min=1e-3, metavar="S", help="How many seconds the picture shows, up to the last one.")
 ]
 NameOption = Annotated[str, typer.Option("--name", help="Which client of the file this is.")]
 
@@ -71,7 +78,7 @@ def serve(
     hosts: HostsOption = 1,
     devices: DevicesOption = 2,
     policy: Annotated[Order, typer.Option("--policy", help="Order of computations.")] = Order.FIFO,
-    look_ahead_s: LookAheadOption = 0.01,
+    look_ahead_s: LookAheadOption = 0.02,
 ) -> None:
     """Serve islands of this machine's processes until SIGTERM or SIGINT."""
     from runtime.server.process import serve as serve_islands
@@ -164,14 +171,19 @@ def trace(
     address: AddressOption,
     clients: ClientsOption,
     name: NameOption = "default",
+    picture: PictureOption = None,
+    last_s: LastOption = 0.5,
 ) -> None:
     """Write what the devices of a running server ran lately, for Perfetto or Chrome: a row for each device."""
+    file_format = None if picture is None else picture_format(picture)
     with _connected(address, clients, name) as connected:
         events = connected.trace()
     try:
         file.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     except OSError as error:
         fail(f"{file}: cannot be written: {error.strerror}")
+    if picture is not None and file_format is not None:
+        draw(events, picture, file_format, last_s)
 
 
 @contextmanager

@@ -12,26 +12,34 @@ class Recorder:
 
     granted: list[tuple[int, int]] = field(default_factory=list)
 
-    def grant(self, grants: Iterable[tuple[int, int]]) -> None:
-        self.granted += grants
+    def grant(self, grants: Iterable[tuple[int, int, int]]) -> None:
+        self.granted += [(execution, first) for execution, first, _ in grants]
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Nodes by number, each with its hosts and its makers."""
-
     number: int
-    nodes: Mapping[int, tuple[Sequence[int], Sequence[int]]]
-
-    def hosts_of(self, node: int) -> Sequence[int]:
-        return self.nodes[node][0]
-
-    def makers_of(self, node: int) -> Sequence[int]:
-        return self.nodes[node][1]
 
 
-CHAIN = Execution(7, {1: ((0, 1), ()), 2: ((1,), (1,)), 3: ((0,), (2,))})
-GRANTS = [(CHAIN, 1), (CHAIN, 2), (CHAIN, 3)]
+@dataclass(frozen=True)
+class Stretch:
+    first: int
+    last: int
+    hosts: Sequence[int]
+    makers: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Gang:
+    execution: Execution
+    stretch: Stretch
+
+
+def gang(execution: int, node: int, hosts: Sequence[int], makers: Sequence[int]) -> Gang:
+    return Gang(Execution(execution), Stretch(node, node, hosts, makers))
+
+
+GRANTS = [gang(7, 1, (0, 1), ()), gang(7, 2, (1,), (1,)), gang(7, 3, (0,), (2,))]
 
 
 def hosts() -> tuple[list[Recorder], Mapping[int, Host]]:
@@ -62,7 +70,7 @@ def test_sequential_dispatch_waits_for_all_hosts_of_what_a_computation_depends_o
 def test_what_is_aborted_holds_up_nobody() -> None:
     recorders, by_number = hosts()
     dispatch = SequentialDispatch(by_number)
-    dispatch.send([*GRANTS, (Execution(8, {1: ((0,), ())}), 1)])
+    dispatch.send([*GRANTS, gang(8, 1, (0,), ())])
     dispatch.forget(7)
     assert recorders[0].granted == [(7, 1), (8, 1)]
     assert recorders[1].granted == [(7, 1)]

@@ -46,3 +46,13 @@ def test_nobody_answers(trainyard: Trainyard, tmp_path: Path) -> None:
     ended = trainyard("runtime", "trace", str(tmp_path / "trace.json"), *WHERE, "--clients", str(file))
     assert (ended.exit_code, "nobody answers" in ended.stderr) == (1, True)
     assert not (tmp_path / "trace.json").exists()
+
+
+def test_a_picture_of_an_unknown_format(trainyard: Trainyard, tmp_path: Path) -> None:
+    where = [*WHERE, "--clients", str(tmp_path / "clients.txt")]
+    ended = trainyard("runtime", "trace", str(tmp_path / "trace.json"), *where, "--picture", "trace.gif")
+    assert (ended.exit_code, "--picture: expected a file that ends with .png or .svg or .pdf" in ended.stderr) == (
+        2,
+        True,
+    )
+    assert not (tmp_path / "trace.json").exists()

@@ -1,0 +1,299 @@
+"""Two hosts of this process, connected by real sockets."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runtime import messages
+from runtime.addresses import dialled, listening
+from runtime.executor.loop import Loop
+from runtime.executor.peers import Peers
+from runtime.frames import LOAN, PIECE, Kind, prefix
+from runtime.lowering.resharding import Piece
+from runtime.lowering.subprograms import Send
+from runtime.messages import Failure
+from runtime.substrates.interface import HostSettings
+from runtime.transport.arena import Arena
+from runtime.transport.arrays import LEAST_BYTES, ArenaArrays
+from runtime.transport.shared_memory import Segment
+from tests.patience import PATIENCE_S
+
+T = TypeVar("T")
+SECRET = "of these hosts"
+ROOM_BYTES = 64 * LEAST_BYTES
+ITEMS = LEAST_BYTES // 8
+SEND = Send(3, 1, Piece(5, 4, (), ()), True)
+
+
+class KnownSockets(Loop):
+    """A loop that can tell which sockets it watches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sockets: dict[int, socket.socket] = {}
+
+    def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
+        self.sockets[sock.fileno()] = sock
+        super().watch(sock, readable, writable)
+
+    def forget(self, sock: socket.socket) -> None:
+        self.sockets.pop(sock.fileno(), None)
+        super().forget(sock)
+
+
+class Host:
+    """A host with a loop in a thread of its own, which takes note of what it receives."""
+
+    def __init__(self, number: int, address: str) -> None:
+        self.received: SimpleQueue[tuple[tuple[int, int, int, int], Any]] = SimpleQueue()
+        self.places: dict[tuple[int, int, int, int], memoryview] = {}
+        self.arrays = ArenaArrays(Arena(ROOM_BYTES))
+        self.loop = KnownSockets()
+        self.peers = Peers(self.loop, HostSettings(number, 1, address, "", SECRET), self.arrays, self)
+        self.thread = Thread(target=self.loop.run)
+        self.thread.start()
+
+    def receive(self, number: int, edge: int, destination: int, source: int, data: Any) -> None:
+        self.received.put(((number, edge, destination, source), data))
+
+    def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
+        place = self.places.get((number, edge, destination, source))
+        assert place is None or len(place) == size_bytes
+        return place
+
+    def do(self, call: Callable[[], T]) -> T:
+        """What a call returns in the loop's thread."""
+        done: SimpleQueue[T] = SimpleQueue()
+        self.loop.post(lambda: done.put(call()))
+        return done.get(timeout=PATIENCE_S)
+
+    def send(self, execution: int, array: np.ndarray[Any, Any]) -> None:
+        self.do(lambda: self.peers.send_piece(1, execution, SEND, array))
+
+    def next(self) -> tuple[tuple[int, int, int, int], Any]:
+        return self.received.get(timeout=PATIENCE_S)
+
+    def until_returned(self) -> None:
+        while self.do(lambda: self.peers.lent):
+            pass
+
+    def end(self) -> None:
+        self.loop.post(self.loop.stop)
+        self.thread.join()
+        self.loop._wake.close()
+        for watched in self.loop.sockets.values():
+            watched.close()
+        self.loop._woken.close()
+
+
+@contextmanager
+def two_hosts(*addresses: str) -> Iterator[tuple[Host, Host]]:
+    hosts = [Host(number, address) for number, address in enumerate(addresses)]
+    known = {number: host.peers.address for number, host in enumerate(hosts)}
+    for host in hosts:
+        host.peers.take_addresses(known)
+    yield hosts[0], hosts[1]
+    for host in hosts:
+        host.end()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host]]:
+    folder = tmp_path_factory.mktemp("hosts")
+    with two_hosts(f"unix:{folder}/0", f"unix:{folder}/1") as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[tuple[Host, Host]]:
+    with two_hosts("127.0.0.1:0", "127.0.0.1:0") as hosts:
+        yield hosts
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> np.ndarray[Any, Any]:
+    dtype = draw(st.sampled_from(["bool", "int32", "float64", "complex128"]))
+    size = draw(st.sampled_from([0, 1, ITEMS // 2, ITEMS - 1, ITEMS, ITEMS + 1, 3 * ITEMS]))
+    made = np.random.default_rng(size).integers(0, 100, (size, 4)).astype(dtype)
+    return draw(st.sampled_from([made, made.T, made[:, 1:], made[::2], made[1:]]))
+
+
+@pytest.mark.parametrize("hosts", ["local", "remote"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(arrays(), min_size=1, max_size=4))
+def test_pieces_arrive_as_they_were_in_order(
+    hosts: str, request: pytest.FixtureRequest, sent: list[np.ndarray[Any, Any]]
+) -> None:
+    sender, receiver = request.getfixturevalue(hosts)
+    for number, array in enumerate(sent):
+        sender.send(number, array)
+    for number, array in enumerate(sent):
+        name, data = receiver.next()
+        assert name == (number, 3, 4, 5)
+        assert (np.frombuffer(data, array.dtype).reshape(array.shape) == array).all()
+    del data
+    sender.until_returned()
+    assert sender.arrays.arena.used_bytes == 0
+
+
+def test_what_lies_in_the_arena_is_read_where_it_lies_and_cannot_be_changed(local: tuple[Host, Host]) -> None:
+    sender, receiver = local
+    array = sender.arrays.empty((ITEMS,), "float64")
+    array[:] = 1
+    sender.send(0, array)
+    read = np.frombuffer(receiver.next()[1])
+    array[7] = 2
+    assert read[7] == 2
+    with pytest.raises(ValueError, match="read-only"):
+        read[7] = 3
+    assert sender.do(lambda: sender.peers.lent) == 1
+    del array
+    part = read[8:9]
+    del read
+    assert (part == 1).all()
+    assert sender.do(lambda: sender.peers.lent) == 1
+    assert sender.arrays.arena.used_bytes == LEAST_BYTES
+    del part
+    sender.until_returned()
+    assert sender.arrays.arena.used_bytes == 0
+
+
+def test_what_lies_elsewhere_is_copied_into_the_arena(local: tuple[Host, Host]) -> None:
+    sender, receiver = local
+    array = np.ones(ITEMS)
+    sender.send(0, array)
+    array[:] = 2
+    data = receiver.next()[1]
+    assert (np.frombuffer(data) == 1).all()
+    assert sender.arrays.arena.used_bytes == LEAST_BYTES
+
+
+def test_what_the_arena_has_no_room_for_is_sent(local: tuple[Host, Host]) -> None:
+    sender, receiver = local
+    sender.until_returned()
+    full = sender.arrays.empty((ROOM_BYTES,), "uint8")
+    assert sender.arrays.offset_bytes(full) == 0
+    for number in range(20):
+        sender.send(number, np.full(ITEMS, number))
+    for number in range(20):
+        assert (np.frombuffer(receiver.next()[1], np.int64) == number).all()
+    assert sender.do(lambda: sender.peers.lent) == 0
+
+
+def test_what_the_receiver_never_gives_back_stops_nobody(local: tuple[Host, Host]) -> None:
+    sender, receiver = local
+    kept = []
+    for number in range(3 * ROOM_BYTES // LEAST_BYTES):
+        sender.send(number, np.full(ITEMS, number))
+        kept.append(receiver.next()[1])
+    assert sender.do(lambda: sender.peers.lent) == ROOM_BYTES // LEAST_BYTES
+    for number, data in enumerate(kept):
+        assert (np.frombuffer(data, np.int64) == number).all()
+    del data, kept
+    sender.until_returned()
+    assert sender.arrays.arena.used_bytes == 0
+
+
+def test_a_large_piece_is_received_where_it_is_needed(remote: tuple[Host, Host]) -> None:
+    sender, receiver = remote
+    whole = np.zeros((2, 4 * ITEMS))
+    receiver.places[9, 3, 4, 5] = whole[1].data.cast("B")
+    sender.send(9, np.arange(4.0 * ITEMS))
+    data = receiver.next()[1]
+    assert np.shares_memory(np.frombuffer(data), whole)
+    assert (whole == (np.zeros(4 * ITEMS), np.arange(4 * ITEMS))).all()
+    sender.send(10, np.arange(4.0 * ITEMS))
+    elsewhere = np.frombuffer(receiver.next()[1])
+    assert receiver.arrays.offset_bytes(elsewhere) is not None, "it has warm memory"
+    assert (elsewhere == np.arange(4 * ITEMS)).all()
+
+
+@pytest.mark.parametrize("hosts", ["local", "remote"])
+def test_a_failure_arrives_in_place_of_a_piece(hosts: str, request: pytest.FixtureRequest) -> None:
+    sender, receiver = request.getfixturevalue(hosts)
+    failure = Failure("LostError", "it is lost")
+    sender.do(lambda: sender.peers.send_failure(1, 2, SEND, failure))
+    assert receiver.next() == ((2, 3, 4, 5), failure)
+
+
+def test_a_host_that_goes_returns_what_it_was_lent(local: tuple[Host, Host], tmp_path: Path) -> None:
+    sender = local[0]
+    with listening(f"unix:{tmp_path}/2") as listener:
+        sender.do(lambda: sender.peers.take_addresses({2: f"unix:{tmp_path}/2"}))
+        sender.do(lambda: sender.peers.send_piece(2, 0, SEND, np.full(ITEMS, 7)))
+        with listener.accept()[0] as other:
+            received, (descriptor,), _, _ = socket.recv_fds(other, 4096, 1)
+            segment = Segment.attach(descriptor)
+            while len(received) < len(greeting()) + len(prefix(Kind.LENT_PIECE, LENT, 0)):
+                received += other.recv(4096)
+            number, offset_bytes, size_bytes = LOAN.unpack(received[-LOAN.size :])
+            assert (number, size_bytes) == (0, LEAST_BYTES)
+            assert (np.frombuffer(segment.part(offset_bytes, size_bytes), np.int64) == 7).all()
+            assert sender.do(lambda: sender.peers.lent) == 1
+        sender.until_returned()
+    sender.do(lambda: sender.peers.send_piece(2, 0, SEND, np.full(ITEMS, 7)))  # nobody listens there any more
+    sender.until_returned()
+    assert sender.arrays.arena.used_bytes == 0
+    sender.do(lambda: sender.peers.take_addresses({1: local[1].peers.address}))
+
+
+def num_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def greeting(secret: str = SECRET) -> bytes:
+    return prefix(Kind.MESSAGE, messages.encode(messages.Hello(messages.VERSION, "executor", "2", secret)), 0)
+
+
+LENT = PIECE.pack(0, 0, 0, 0) + LOAN.pack(0, 4096, 1)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (greeting("of others"),),
+        (prefix(Kind.MESSAGE, b"no message", 0),),
+        (prefix(Kind.PIECE, PIECE.pack(0, 0, 0, 0), 0),),
+        (greeting(), prefix(Kind.GRANTS, b"", 0)),
+        (greeting(), prefix(Kind.LENT_PIECE, LENT, 0)),
+    ],
+    ids=["secret", "greeting", "piece", "kind", "place"],
+)
+def test_strangers_and_what_no_host_may_send_end_their_connection(
+    local: tuple[Host, Host], frames: tuple[bytes, ...]
+) -> None:
+    receiver = local[1]
+    descriptors = num_descriptors()
+    with dialled(receiver.peers.address) as stranger, _closed(Segment.create(4096)) as segment:
+        stranger.settimeout(PATIENCE_S)
+        socket.send_fds(stranger, (b"".join(frames),), (segment.descriptor,))
+        assert stranger.recv(1) == b""
+    receiver.do(lambda: None)
+    assert num_descriptors() == descriptors
+    assert receiver.received.empty()
+
+
+def test_what_is_no_segment_ends_the_connection(local: tuple[Host, Host], tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(4096))
+    descriptors = num_descriptors()
+    with dialled(local[1].peers.address) as stranger, (tmp_path / "file").open() as file:
+        stranger.settimeout(PATIENCE_S)
+        socket.send_fds(stranger, (greeting(),), (file.fileno(), file.fileno()))
+        assert stranger.recv(1) == b""
+    local[1].do(lambda: None)
+    assert num_descriptors() == descriptors
+
+
+@contextmanager
+def _closed(segment: Segment) -> Iterator[Segment]:
+    yield segment
+    segment.close()
