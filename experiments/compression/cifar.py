@@ -4,7 +4,8 @@ The folder ``cifar-100-python`` has three pickles that Python 2 wrote. ``train``
 ``data`` (uint8, a row of 3,072 for each image: red, green, then blue, each 32 rows of 32), ``fine_labels``,
 ``coarse_labels``, ``filenames`` and ``batch_label``; ``meta`` has the names of both kinds of labels. Keys are bytes.
 
-A pickle can call any function that it names. Here it can name those that rebuild an array, and nothing else.
+A pickle can call any function that it names. Here it can name those that rebuild an array, and nothing else; what it
+calls then is of this module, for NumPy trusts what it rebuilds.
 """
 
 import pickle  # nosec B403 # only by an unpickler that allows four names
@@ -23,13 +24,6 @@ CLASSES = 100
 COARSE_CLASSES = 20
 SHAPE = (3, 32, 32)
 _ROW_BYTES = 3 * 32 * 32
-_RECONSTRUCT = np.empty(0).__reduce__()[0]
-_ALLOWED = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,  # of numpy 2
-}
 _CORRUPT = (
     ArithmeticError,
     AttributeError,
@@ -76,14 +70,20 @@ def _contents(path: Path) -> dict[str, bytes]:
         if path.is_dir():
             return {name: (path / name).read_bytes() for name in names}
         with tarfile.open(path, "r:gz") as archive:
-            files = {name: archive.extractfile(f"{FOLDER}/{name}") for name in names}
-            return {name: file.read() for name, file in files.items() if file is not None}
+            return {name: _member(archive, f"{FOLDER}/{name}") for name in names}
     except FileNotFoundError as error:
         raise DataError(f"{error.filename}: is not there") from error
     except KeyError as error:
         raise DataError(f"{path}: {error.args[0]}") from error
-    except (EOFError, OSError, tarfile.TarError, zlib.error) as error:
+    except (EOFError, OSError, RecursionError, tarfile.TarError, zlib.error) as error:
         raise DataError(f"{path}: neither a folder {FOLDER} nor its .tar.gz: {error}") from error
+
+
+def _member(archive: tarfile.TarFile, name: str) -> bytes:
+    file = archive.extractfile(name)
+    if file is None:
+        raise KeyError(f"{name} is no file")
+    return file.read()
 
 
 class _Content:
@@ -124,6 +124,38 @@ class _Content:
         return found
 
 
+class _Dtype:
+    """Stands for ``numpy.dtype``."""
+
+    def __init__(self, code: object, *_: object) -> None:
+        self.is_uint8 = code in ("u1", b"u1")
+
+    def __setstate__(self, state: object) -> None:
+        """Take byte order, alignment and the like, which bytes do not have."""
+
+
+class _Array:
+    """Stands for ``numpy.ndarray``. ``values`` is None where it is not of bytes."""
+
+    values: npt.NDArray[np.uint8] | None = None
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        _version, shape, dtype, is_fortran, data = state
+        if isinstance(dtype, _Dtype) and dtype.is_uint8 and isinstance(data, bytes):
+            self.values = np.frombuffer(data, np.uint8).reshape(shape, order="F" if is_fortran else "C")
+
+
+_ALLOWED = {
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Dtype,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,  # of numpy 2
+}
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
@@ -139,8 +171,9 @@ def _check_names(meta: _Content) -> None:
 
 def _images(content: _Content) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return images and fine labels of one of the two parts. Raises DataError."""
-    data = content.entry("data")
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (_ROW_BYTES,) or not len(data):
+    found = content.entry("data")
+    data = found.values if isinstance(found, _Array) else None
+    if data is None or data.ndim != 2 or data.shape[1] != _ROW_BYTES or not len(data):
         raise content.wrong(f"expected rows of {_ROW_BYTES} uint8 as data")
     content.labels("coarse_labels", len(data), COARSE_CLASSES)
     content.list_of("filenames", bytes, len(data))

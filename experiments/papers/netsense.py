@@ -93,6 +93,8 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
     def __post_init__(self) -> None:
         require_known("--task", self.task, (*TASKS, HELD_OUT, WITH_DATA))
         require_known("--on", (str(self.on),), (*BACKENDS, Backend.NAMESPACES))
+        if self.on is Backend.NAMESPACES and (self.task or self.data is not None):
+            raise InvalidInputError(("--on namespaces: nothing is trained there, expected neither --task nor --data",))
         if WITH_DATA in self.task and self.data is None:
             raise InvalidInputError((f"--task {WITH_DATA}: expected --data with it, where CIFAR-100 is",))
         if self.data is not None and self.task and WITH_DATA not in self.task:
@@ -113,7 +115,7 @@ class NetSenseEvaluation(Evaluation[Case, Result, Measured]):
 
     @property
     def _tasks(self) -> tuple[str, ...]:
-        if not self.folds:
+        if not self.folds or self.on is Backend.NAMESPACES:
             return ()
         return self.task or (TASKS if self.data is None else (*TASKS, WITH_DATA))
 

@@ -27,10 +27,10 @@ _WITHIN_S = 0.15
 _now_s = time.perf_counter
 
 
-def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
+def measured_costs(ranks: Ranks, device: torch.device, *, has_low_rank: bool = False) -> MeasuredCosts:
     """Return this rank's costs, each the best of a few; all ranks call it, as they measure a hop together.
 
-    Codecs take at most about 0.2 s.
+    Codecs take at most about 0.2 s. Low rank is measured only where it may be chosen.
     """
     clock = _Clock(device, _now_s() + _WITHIN_S)
     sizes = [(_SMALL, _SMALL // _FEW), (_LARGE, _LARGE // _FEW), (_LARGE, _LARGE // _MANY)]
@@ -44,19 +44,27 @@ def measured_costs(ranks: Ranks, device: torch.device) -> MeasuredCosts:
     vectors = [torch.ones(elements, device=device) for elements in (_SMALL, _LARGE)]
     convert = [clock.best_s(partial(vector.to, torch.float16)) for vector in vectors]
     quantise = [clock.best_s(partial(dense.encode, vector, Precision.INT8)) for vector in vectors]
-    factored = [(_SMALL, _SMALL * _LOW), (_MATRIX, _MATRIX * _LOW), (_MATRIX, _MATRIX * _HIGH)]
-    factor = [
-        clock.best_s(partial(_factor, torch.ones(elements, device=device), products // elements)) / 3
-        for elements, products in factored
-    ]
     return MeasuredCosts(
         linear(sizes, select),
         linear(sizes, scatter),
         linear(sizes[:2], convert),
         _hop_s(ranks, device),
         linear(sizes[:2], quantise),
-        linear(factored, factor),
+        _factor_cost(device) if has_low_rank else Linear(),
     )
+
+
+def _factor_cost(device: torch.device) -> Linear:
+    """Return what a third of low rank's work takes, by matrices, their elements, and multiply-adds of a product."""
+    sizes = [(_SMALL, _SMALL * _LOW), (_MATRIX, _MATRIX * _LOW), (_MATRIX, _MATRIX * _HIGH)]
+    matrices = [torch.ones(elements, device=device) for elements, _ in sizes]
+    _factor(matrices[0], _LOW)  # the first one loads libraries
+    clock = _Clock(device, _now_s() + _WITHIN_S)
+    times_s = [
+        clock.best_s(partial(_factor, matrix, products // elements)) / 3
+        for matrix, (elements, products) in zip(matrices, sizes, strict=True)
+    ]
+    return linear(sizes, times_s)
 
 
 def slowest(costs: list[MeasuredCosts]) -> MeasuredCosts:

@@ -286,7 +286,7 @@ class NetSense:
         ranks = Ranks.of(
             dist.new_group(dist.get_process_group_ranks(group), _timeout(group, device), use_local_synchronization=True)
         )
-        costs = measured_costs(ranks, device)
+        costs = measured_costs(ranks, device, has_low_rank=bool(budget.low_rank))
         own = (self._mode if isinstance(self._mode, str) else "", budget, self._paper, self._residuals.momentum)
         found: list[Any] = [None] * ranks.size
         dist.all_gather_object(found, (own, costs), group=ranks.group)

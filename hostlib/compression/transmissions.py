@@ -13,7 +13,7 @@ import torch
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.codecs.payload import is_finite as was_finite
 from hostlib.compression.codecs.values import largest_magnitude
-from hostlib.compression.collectives import AllGather, AllReduce, Exchange, Ranks, SparseAllReduce
+from hostlib.compression.collectives import AllGather, AllReduce, Exchange, Ranks, SparseAllReduce, synchronize
 from hostlib.compression.encoding import Encoding, is_finite
 from hostlib.compression.factoring import Factoring, WarmStarts
 from hostlib.compression.lanes import Transmission
@@ -166,10 +166,11 @@ class Reducer:
         others = factoring.others().mul_(1 / size).to(buffer.dtype)
         if others.numel():
             yield AllReduce(others)
-        right = yield AllReduce(factoring.right(left))
+        right = (yield AllReduce(factoring.right(left))).mul_(1 / size)
         if not is_finite(right):
             return (yield from self._passed_on(gradient, factoring))
-        factoring.settle(right.mul_(1 / size))
+        factoring.settle(right)
+        synchronize(buffer)  # another thread decodes, on a stream of its own
         yield None
         return factoring.decode(others, buffer)
 

@@ -18,6 +18,7 @@ from experiments.compression.real.ranks_on_hosts import ran
 from experiments.compression.real_models import MODELS
 from experiments.compression.sending import CodecTable, faster
 from experiments.compression.timeline import Job, run
+from experiments.scenarios.backend import RunError
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.cost import MeasuredCosts
 
@@ -48,8 +49,10 @@ def _factor(case: ConfirmationCase) -> float:
     factor = LEAST_FACTOR
     while True:
         (result,) = ran(case, max(case.rates_mbps), factor, [Task(OURS, _REBUILT_STEPS, case.steps)])
-        if result.idle_share >= LEAST_IDLE_SHARE or factor >= MOST_FACTOR:
+        if result.idle_share >= LEAST_IDLE_SHARE:
             return factor
+        if factor >= MOST_FACTOR:
+            raise RunError(f"{1 - result.idle_share:.0%} of the cores are busy even {factor:g} times slower")
         factor *= 2
 
 

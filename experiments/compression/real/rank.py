@@ -78,10 +78,17 @@ def _result(plan: RankPlan, task: Task) -> TaskResult:
 
 
 def _core_times_s() -> tuple[float, float]:
-    """Return for how long all cores of the machine have computed, and for how long they have not."""
-    ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    idle = ticks[3] + ticks[4]
-    return sum(ticks) - idle, idle
+    """Return for how long the cores that this process may use have computed, and for how long they have not.
+
+    A quota of a control group does not count.
+    """
+    names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    busy = idle = 0
+    for name, *ticks in map(str.split, Path("/proc/stat").read_text().splitlines()):
+        if name in names:
+            idle += int(ticks[3]) + int(ticks[4])
+            busy += sum(map(int, (*ticks[:3], *ticks[5:8])))
+    return busy, idle
 
 
 class _Controllers:

@@ -1,6 +1,5 @@
 """Eight ranks on the hosts of a star of real ports, at rates divided by a factor."""
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +32,8 @@ def ran(case: ConfirmationCase, rate_mbps: float, factor: float, tasks: Sequence
         (job,) = result.jobs
         if job.failure is not None:
             raise RunError(job.failure)
+        if not results_path.exists():
+            raise RunError(f"the ranks did not end within {_LONGEST_S:g} s")
         return results_from_json(results_path.read_text())
 
 
@@ -68,4 +69,4 @@ def _scenario(case: ConfirmationCase, rate_mbps: float, factor: float, plan: Pat
             }
         ],
     }
-    return Scenario.model_validate(json.loads(json.dumps(document)))
+    return Scenario.model_validate(document)

@@ -193,7 +193,7 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
 
 
 def low_rank_bytes(bucket: Bucket, sizes: FactorSizes) -> tuple[float, float, float]:
-    """Return the bytes of what is not factored, of all P, and of all Q: of the three all-reduces, in their order."""
+    """Return the bytes of what is not factored, of all P, and of all Q: of the three all-reduces."""
     rest = bucket.elements - sizes.elements
     return (
         rest * VALUE_BITS[bucket.precision] / 8,

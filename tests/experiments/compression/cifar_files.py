@@ -27,8 +27,13 @@ class Python2Pickler(pickle._Pickler):
             self.write(pickle.BINSTRING + struct.pack("<i", len(octets)) + octets)
         self.memoize(value)
 
+    def _save_bool(self, value: bool) -> None:
+        """Python 2's numpy wrote the flags of a dtype as integers."""
+        self.save(int(value))
+
     dispatch[bytes] = _save_string
     dispatch[str] = _save_string
+    dispatch[bool] = _save_bool
 
 
 def dumped(value: object) -> bytes:

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import tarfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -109,15 +110,28 @@ def test_a_path_that_is_neither_is_named(tmp_path: Path) -> None:
     whole = write_archive(tmp_path / "whole.tar.gz", FILES)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(whole.read_bytes()[:500])
+    folder = _archive_of(tmp_path / "folder.tar.gz", tarfile.DIRTYPE)
+    loop = _archive_of(tmp_path / "loop.tar.gz", tarfile.SYMTYPE)
     for path, words in (
         (empty, "empty/meta: is not there"),
         (missing, "missing: is not there"),
         (text, "a.txt: neither a folder cifar-100-python nor its .tar.gz: not a gzip file"),
         (partial, "partial.tar.gz: .*cifar-100-python/train"),
         (cut, "cut.tar.gz: neither a folder"),
+        (folder, "folder.tar.gz: cifar-100-python/meta is no file"),
+        (loop, "loop.tar.gz: "),
     ):
         with pytest.raises(DataError, match=words):
             read_cifar_100(path)
+
+
+def _archive_of(path: Path, kind: bytes) -> Path:
+    """Write an archive whose meta is a folder, or a link to itself."""
+    with tarfile.open(path, "w:gz") as archive:
+        entry = tarfile.TarInfo("cifar-100-python/meta")
+        entry.type, entry.linkname = kind, "meta"
+        archive.addfile(entry)
+    return path
 
 
 @pytest.fixture(scope="module")

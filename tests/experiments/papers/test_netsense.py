@@ -75,8 +75,8 @@ def test_everything_but_two_jobs_on_one_link_is_on_the_back_end_that_is_asked_fo
     for on in (Backend.SIMULATOR, Backend.EMULATOR):
         cases = NetSenseEvaluation(on=on).cases()
         assert {case.backend for case in cases if not isinstance(case, JointCase)} == {on}
-        assert "simulator" in " ".join(assumptions_on(on))
-    assert assumptions_on(Backend.SIMULATOR) != assumptions_on(Backend.EMULATOR)
+    assert "flows share links" in " ".join(assumptions_on(Backend.SIMULATOR))
+    assert "compiled P4 program" in " ".join(assumptions_on(Backend.EMULATOR))
 
 
 def test_on_real_hosts_one_job_stands_beside_virtual_time() -> None:
@@ -89,6 +89,12 @@ def test_on_real_hosts_one_job_stands_beside_virtual_time() -> None:
     (table,) = evaluation.findings([confirmed]).tables
     assert "slowed 16 times" in table.title
     assert table.rows[0][:5] == ("budget", "200", "0.300 s", "0.270 s", "\N{MINUS SIGN}10.0 %")
+
+
+def test_what_trains_nothing_takes_no_task(tmp_path: Path) -> None:
+    for given in ({"task": ("digits",)}, {"data": tmp_path}):
+        with pytest.raises(InvalidInputError, match="--on namespaces: nothing is trained there"):
+            NetSenseEvaluation(on=Backend.NAMESPACES, **given)  # type: ignore[arg-type]
 
 
 def test_cifar_100_and_its_data_go_together(tmp_path: Path) -> None:
