@@ -132,7 +132,7 @@ class LoadedFunction:
         except InputEndedError as error:
             failure = Failure(InputEndedError.__name__, f"{self.name}: {error}")
             return Done(None, failure, time.perf_counter() - started_s)
-        except Exception as error:
+        except BaseException as error:  # sys.exit() in a function must not end the thread of its device
             message = f"{self.name} raised {_text(error)}\nIt was called at\n  {location}"
             return Done(None, Failure("ComputationError", message), time.perf_counter() - started_s)
         duration_s = time.perf_counter() - started_s

@@ -71,7 +71,11 @@ def groups_of(plan: HostPlan, nodes: Sequence[int], capacity_bytes: int) -> Iter
             by_device.setdefault(device, []).append((node, shard))
     for device, members in by_device.items():
         together = Group(plan, device, members)
-        if together.size_bytes <= _MOST * capacity_bytes:
+        taken_bytes = sum(each.size_bytes for each in set(together.taken))
+        if (
+            together.size_bytes <= _MOST * capacity_bytes
+            and together.size_bytes + taken_bytes <= capacity_bytes  # one by one they may fit, if others are spilled
+        ):
             yield together
         else:
             yield from (Group(plan, device, [member]) for member in members)

@@ -8,6 +8,7 @@ that leave the device at once, and of the others together.
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 
@@ -115,9 +116,15 @@ class Worker:
             has_failed = done.outputs is None
             end_s = time.perf_counter()
             self._ended.append((computation, done, end_s))
-            if self._todo and (computation.leaves or end_s - told_s > _TELL_S):
+            if self._todo and (computation.leaves or end_s + self._next_s() - told_s > _TELL_S):
                 told_s = end_s
                 self._loop.post(self._end_all)
+
+    def _next_s(self) -> float:
+        """Return how long the next computation will take; 0 if there is none any more."""
+        with suppress(IndexError):
+            return self._todo[0].function.seconds
+        return 0.0
 
     def _end_all(self) -> None:
         while self._ended:
@@ -126,11 +133,15 @@ class Worker:
             self._on_end(computation, done, end_s)
 
     def _sleep(self) -> None:
-        """The thread waits for more: what came too late for it, or follows a failure, goes on from here."""
+        """The thread waits for more: what came too late for it, or follows a failure, goes on from here.
+
+        What ends may start more. The thread must not begin with that: what follows a failure stands before it.
+        """
+        self._end_all()
+        left = self.take_back()
         self._is_awake = False
         self._loop.busy_threads -= 1
-        self._end_all()
-        self._on_unrun(self.take_back())
+        self._on_unrun(left)
 
 
 def _key(computation: Computation) -> tuple[int, int, int]:

@@ -83,8 +83,9 @@ class Host:
         return self.received.get(timeout=PATIENCE_S)
 
     def until_returned(self) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
         while self.do(lambda: self.peers.lent):
-            pass
+            assert time.monotonic() < deadline_s
 
     def end(self) -> None:
         self.loop.post(self.loop.stop)

@@ -152,3 +152,34 @@ def test_what_has_not_begun_can_be_dropped(length: int) -> None:
         chain.loop.turn()
     assert [node for node, _ in chain.ended] == [0]
     assert chain.device.queued == 0
+
+
+def test_a_long_queue_behind_a_failure_leaves_the_thread_alive() -> None:
+    def fail(x: Array) -> Array:
+        raise ValueError(f"no luck with {x.shape}")
+
+    chain = Chain([*[add_one] * 10, fail, *[add_one] * 200])
+    chain.enqueue()
+    chain.run()
+    assert [done.outputs is not None for _, done in chain.ended] == [True] * 10 + [False] * 201
+    again = Chain([add_one])
+    again.device = chain.device
+    again.loop = chain.loop
+    chain.device._on_done = again._end
+    chain.device._worker._on_end = chain.device._end
+    again.enqueue()
+    again.run()
+    assert again.ended[0][1].outputs is not None
+
+
+def test_a_function_that_ends_its_process_fails_alone() -> None:
+    def leave(_: Array) -> Array:
+        raise SystemExit(3)
+
+    chain = Chain([leave, add_one])
+    chain.enqueue()
+    chain.run()
+    first, second = (done for _, done in chain.ended)
+    assert first.failure is not None
+    assert "SystemExit" in first.failure.message
+    assert second.outputs is None
