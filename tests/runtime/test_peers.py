@@ -1,6 +1,7 @@
 """Two hosts of this process, connected by real sockets."""
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
