@@ -1,5 +1,6 @@
 """The thread of a device: what it passes on itself, and what it leaves when something fails."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from runtime.arrays import ArraySpec, Sharding
+from runtime.executor import workers
 from runtime.executor.computations import Array, Computation, Done, Feed, LoadedCall, LoadedFunction
 from runtime.executor.devices import Device
 from runtime.executor.loop import Loop
@@ -154,11 +156,18 @@ def test_what_has_not_begun_can_be_dropped(length: int) -> None:
     assert chain.device.queued == 0
 
 
-def test_a_long_queue_behind_a_failure_leaves_the_thread_alive() -> None:
+def test_a_long_queue_behind_a_failure_leaves_the_thread_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(x: Array) -> Array:
         raise ValueError(f"no luck with {x.shape}")
 
-    chain = Chain([*[add_one] * 10, fail, *[add_one] * 200])
+    class Slow(Chain):
+        def _end(self, computation: Computation, done: Done, end_s: float) -> None:
+            super()._end(computation, done, end_s)
+            if computation.node == 10:
+                time.sleep(0.1)  # for the thread, if it were woken here
+
+    chain = Slow([*[add_one] * 10, fail, *[add_one] * 200])
+    monkeypatch.setattr(workers, "_TELL_S", 1e9)  # the thread tells of all together
     chain.enqueue()
     chain.run()
     assert [done.outputs is not None for _, done in chain.ended] == [True] * 10 + [False] * 201
