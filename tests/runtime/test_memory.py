@@ -88,3 +88,22 @@ def test_a_client_that_ends_leaves_no_bytes_behind(runtime: rt.LocalRuntime) -> 
     until(lambda: is_empty(runtime))
     add = rt.pmap(add_one, devices=runtime.make_virtual_device_set().add_slice(1))
     assert (add(np.zeros(ITEMS)).numpy(PATIENCE_S) == 1).all()
+
+
+def test_short_calls_that_fit_one_by_one_run_though_they_do_not_fit_together(runtime: rt.LocalRuntime) -> None:
+    devices = runtime.make_virtual_device_set().add_slice(1)
+    large, one = rt.ArraySpec((75,), "float64"), rt.ArraySpec((1,), "float64")  # 600 bytes of 1,000, and 8
+    fill = rt.pmap(rt.function(library="numpy", outputs=large)(lambda x: np.full(75, x[0])), devices=devices)
+    head = rt.pmap(rt.function(library="numpy", outputs=one)(lambda x: x[:1].copy()), devices=devices)
+    more = rt.pmap(rt.function(library="numpy", outputs=one)(lambda x, y: x + y[:1]), devices=devices)
+
+    @rt.program
+    def heads(x: Any, y: Any) -> Any:
+        return more(head(x), y)
+
+    first, second = (fill(np.array([number])).wait(PATIENCE_S) for number in (1.0, 2.0))
+    assert more(head(first), second).numpy(PATIENCE_S).tolist() == [3.0]  # from now on they are known to be short
+    for _ in range(3):
+        assert heads(first, second).numpy(PATIENCE_S).tolist() == [3.0]
+    del first, second
+    until(lambda: is_empty(runtime))
