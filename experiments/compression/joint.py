@@ -16,7 +16,7 @@ from experiments.compression.numbers import DENSE, OURS
 from experiments.compression.real_models import MODELS
 from experiments.compression.sending import GPU, dense_plan, sendings
 from experiments.compression.shared_star import Observe, SharedStar
-from experiments.compression.timeline import Job, Plans, Step, controlled, planned
+from experiments.compression.timeline import Job, Plans, Step, controlled, planned, ratio_of
 
 COMPRESSING = 0
 """The number of the job that can compress."""
@@ -87,10 +87,5 @@ def _uncompressed(job: Job) -> Plans:
 def _settled(steps: Sequence[Step], job: Job, end_s: float) -> PlayedJob:
     """Return the means over the steps that ended once the job had settled."""
     counted = [step for step in steps if step.start_s >= _SETTLED_SHARE * end_s]
-    elements = [bucket.elements for bucket in job.model.buckets]
-    ratios = []
-    for step in counted:
-        sent = sum(choice.ratio * size for choice, size in zip(step.plan, elements, strict=True))
-        sent += 0.0 if step.remainder is None else step.remainder.ratio * elements[-1]
-        ratios.append(sent / sum(elements))
+    ratios = [ratio_of(step, job.model) for step in counted]
     return PlayedJob((counted[-1].end_s - counted[0].start_s) / len(counted), sum(ratios) / len(ratios))

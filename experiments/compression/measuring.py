@@ -19,13 +19,12 @@ from experiments.compression.outcomes import (
     TrainingCase,
     UnderScenario,
 )
-from experiments.compression.real_models import MODELS, RealModel
-from experiments.compression.sending import TABLES, bucket_of
+from experiments.compression.real_models import MODELS
+from experiments.compression.sending import TABLES
 from experiments.compression.tasks import task_named
-from experiments.compression.timeline import Job, Step, run
+from experiments.compression.timeline import Job, Step, ratio_of, run
 from experiments.compression.training import train
 from experiments.scenarios.backend import Backend
-from hostlib.compression.control.cost import share_sent
 
 SETTLED_STEPS = 20
 """From this step on, throughput at one rate counts."""
@@ -120,14 +119,3 @@ def _used_where_compressed(steps: Sequence[Step]) -> float | None:
     if not compressed:
         return None
     return sum(min(step.busy_s, step.free_s) for step in compressed) / sum(step.free_s for step in compressed)
-
-
-def ratio_of(step: Step, model: RealModel) -> float:
-    """Return the share of the gradients that a step sent, with what its remainder sent."""
-    sent = 0.0
-    for choice, bucket in zip(step.plan, map(bucket_of, model.buckets), strict=True):
-        sent += share_sent(choice, bucket) * bucket.elements
-    if step.remainder is not None:
-        last = bucket_of(model.buckets[-1])
-        sent += min(share_sent(step.remainder, last), 1 - share_sent(step.plan[-1], last)) * last.elements
-    return sent / model.elements

@@ -23,6 +23,7 @@ from hostlib.compression.agreement import Proposal, agreed, read_proposals
 from hostlib.compression.choice import Choice
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.budget import BudgetSettings
+from hostlib.compression.control.cost import share_sent
 from hostlib.compression.control.paper import PaperParameters
 from hostlib.compression.controllers import controllers_of
 
@@ -83,6 +84,17 @@ def run(
         done.append(step)
         now_s = step.end_s
     return done
+
+
+def ratio_of(step: Step, model: RealModel) -> float:
+    """Return the share of the gradients that a step sent, with what its remainder sent."""
+    sent = 0.0
+    for choice, bucket in zip(step.plan, map(bucket_of, model.buckets), strict=True):
+        sent += share_sent(choice, bucket) * bucket.elements
+    if step.remainder is not None:
+        last = bucket_of(model.buckets[-1])
+        sent += min(share_sent(step.remainder, last), 1 - share_sent(step.plan[-1], last)) * last.elements
+    return sent / model.elements
 
 
 Planned = tuple[StepPlan, Choice | None]

@@ -15,29 +15,40 @@ class Numbered(Protocol):
     """An execution, as dispatch sees it."""
 
     @property
-    def number(self) -> int: ...  # noqa: D102
+    def number(self) -> int:
+        """By which hosts know it."""
 
 
 class Placed(Protocol):
     """Calls that are granted together, as dispatch sees them (``runtime.server.plans.Stretch``)."""
 
     @property
-    def first(self) -> int: ...  # noqa: D102
+    def first(self) -> int:
+        """The first node."""
+
     @property
-    def last(self) -> int: ...  # noqa: D102
+    def last(self) -> int:
+        """The last node."""
+
     @property
-    def hosts(self) -> Sequence[int]: ...  # noqa: D102
+    def hosts(self) -> Sequence[int]:
+        """Those that run a shard of it."""
+
     @property
-    def makers(self) -> Sequence[int]: ...  # noqa: D102
+    def makers(self) -> Sequence[int]:
+        """Nodes outside of it whose values it takes."""
 
 
 class Granted(Protocol):
     """A gang that was granted."""
 
     @property
-    def execution(self) -> Numbered: ...  # noqa: D102
+    def execution(self) -> Numbered:
+        """Of which it is a part."""
+
     @property
-    def stretch(self) -> Placed: ...  # noqa: D102
+    def stretch(self) -> Placed:
+        """Its calls."""
 
 
 class ParallelDispatch:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from experiments.compression.conditions import fixed
-from experiments.compression.measuring import ratio_of
 from experiments.compression.methods import METHODS
 from experiments.compression.numbers import DENSE, OURS
 from experiments.compression.outcomes import ConfirmationCase, Confirmed, ConfirmedMethod, mean
@@ -17,7 +16,7 @@ from experiments.compression.real.plan import Task, TaskResult
 from experiments.compression.real.ranks_on_hosts import ran
 from experiments.compression.real_models import MODELS
 from experiments.compression.sending import CodecTable, faster
-from experiments.compression.timeline import Job, run
+from experiments.compression.timeline import Job, ratio_of, run
 from experiments.scenarios.backend import RunError
 from hostlib.compression.codecs.payload import Form
 from hostlib.compression.control.cost import MeasuredCosts

@@ -58,7 +58,7 @@ class TaskResult:
     Attributes:
         method: Its name.
         step_s: Of each measured step, in wall-clock time.
-        idle_share: Of the machine's cores while they ran.
+        idle_share: Of the cores that ranks may use, while they ran.
         costs: What codecs and hops took when the task began, as the ranks have agreed; None: it has no codecs.
         ratio: Share of the gradients that the last step sent.
     """
