@@ -21,8 +21,8 @@ from pathlib import Path
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.base_entries import install_routing, steer
 from benchmarks.provenance import print_figures, provenance
+from emulator.base_entries import install_routing, steer
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
 from hostlib import FiveTuple as HostFiveTuple

@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import failover
-from benchmarks.base_entries import install_routing
 from benchmarks.exchanges import Exchanges, reports_per_s, reports_per_s_by_grpc
 from benchmarks.period_error import period_errors
 from benchmarks.provenance import print_figures, provenance
 from controller.api.messages import probe_answer, probe_exchange
 from controller.process.latency import tune_for_latency
 from controller.telemetry.telemetry import Telemetry
+from emulator.base_entries import install_routing
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall
 from emulator.fabric import PS_PER_S, EmulatedFabric

@@ -13,19 +13,19 @@ of the time that all of it takes under the next condition.
 from functools import cache
 from itertools import pairwise
 
+from emulator.base_entries import install_routing
 from emulator.compiler.program import Program, compile_program
 from emulator.engine.events import END_PS
-from emulator.entries import ActionCall, EntryKey, FieldMatch, MemberReference
 from emulator.fabric import PS_PER_S, EmulatedFabric
-from emulator.switch import EmulatedSwitch
 from experiments.compression.conditions import FAST_BPS, Conditions
 from experiments.compression.star import HOP_S, HOSTS, PAIRS, SLOW_HOSTS, STREAM_ENDS, Transfer
 from p4src import PROGRAM
-from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple, switch_mac
+from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.ecmp import hash_multipliers
 from topologies.fabric import Cable, Fabric
+from topologies.routing import Routing
 
 _SWITCH = "s"
-_LEVELS = range(1, 8)
 _ENDLESS_BYTES = 10**15
 
 
@@ -93,25 +93,8 @@ def _star(rate_bps: float, hop_s: float) -> EmulatedFabric:
     rates_bps = [rate_bps if number in SLOW_HOSTS else FAST_BPS for number in range(len(hosts))]
     cables = (Cable((host, _SWITCH), host_bps, hop_s / 2) for host, host_bps in zip(hosts, rates_bps, strict=True))
     star = EmulatedFabric(Fabric(hosts, (_SWITCH,), tuple(cables), gpus_per_host=1), _program())
-    _install(star.switches[_SWITCH], star.fabric)
+    install_routing(star, Routing(star.fabric, hash_multipliers(star.fabric.switches, seed=1)))
     return star
-
-
-def _install(switch: EmulatedSwitch, fabric: Fabric) -> None:
-    """Write what a controller would: the classes of levels, which acknowledgements have, and a route to each host."""
-    switch.clear()
-    for level in _LEVELS:
-        switch.insert("ingress.level", _exact(8 * level, 6), ActionCall("ingress.set_level", (level,)))
-    for link in fabric.links_from[_SWITCH]:
-        port, nic = link.source_port, fabric.nics[link.destination][0]
-        forward = ActionCall("ingress.forward", (port, switch_mac(0, port), nic.mac))
-        switch.insert("ingress.next_hop", _exact(port, 16), forward)
-        switch.insert_member("ingress.ecmp", port, ActionCall("ingress.set_next_hop", (port,)))
-        switch.insert("ingress.routing", _exact(nic.address, 32), MemberReference(port))
-
-
-def _exact(value: int, bits: int) -> EntryKey:
-    return EntryKey((FieldMatch(value, (1 << bits) - 1),))
 
 
 def _flow(star: EmulatedFabric, source: int, sink: int, number: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""Writes base routing straight into emulated switches, for benchmarks without a controller."""
+"""Writes base routing straight into emulated switches, where there is no controller."""
 
 from emulator.entries import ActionCall, EntryKey, FieldMatch, GroupReference
 from emulator.fabric import EmulatedFabric
