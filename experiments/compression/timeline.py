@@ -16,7 +16,7 @@ from experiments.compression.conditions import Conditions
 from experiments.compression.methods import Method, PlanAt
 from experiments.compression.real_models import RealModel
 from experiments.compression.sending import CodecTable, Sending, StepPlan, bucket_of, dense_plan, sending_of, sendings
-from experiments.compression.star import HOSTS, Star, Transfer
+from experiments.compression.star import HOSTS, Pattern, Star, Transfer
 from experiments.compression.stars import star_on
 from experiments.scenarios.backend import Backend
 from hostlib.compression.agreement import Proposal, agreed, read_proposals
@@ -148,31 +148,33 @@ def begun(job: Job, planned: Planned, start_s: float, form: Form | None = None) 
     before = None if remainder is None else sending_of(remainder, job.model.buckets[-1], job.table)
     encoding_s = busy_s = decoded_s = 0.0
     network_free_s = encoded_at_s = start_s
-    ready_s, network_s = [], []
+    ready_s, network_s, exchange_s = [], [], []
     if before is not None:
         encoded_at_s += before.encode_s
-        network_free_s = yield from _carried(before, encoded_at_s)
+        network_free_s, before_exchange_s = yield from _carried(before, encoded_at_s)
         busy_s = network_free_s - encoded_at_s
         decoded_s = network_free_s + before.decode_s
     backward_at_s = encoded_at_s + FORWARD_SHARE * job.compute_s
     backward_s = (1 - FORWARD_SHARE) * job.compute_s
-    measured = [] if before is None else [(busy_s, max(0.0, network_free_s - backward_at_s))]
+    measured = [] if before is None else [(busy_s, max(0.0, network_free_s - backward_at_s), before_exchange_s)]
     for bucket, sending in zip(job.model.buckets, sent, strict=True):
         ready_at_s = backward_at_s + bucket.ready_share * backward_s + encoding_s
         encoding_s += sending.encode_s
         encoded_at_s = ready_at_s + sending.encode_s
         begin_s = max(encoded_at_s, network_free_s)
-        network_free_s = yield from _carried(sending, begin_s)
+        network_free_s, its_exchange_s = yield from _carried(sending, begin_s)
         busy_s += network_free_s - begin_s
         decoded_s = max(network_free_s, decoded_s) + sending.decode_s
         ready_s.append(ready_at_s - backward_at_s)
         network_s.append(network_free_s - encoded_at_s)
+        exchange_s.append(its_exchange_s)
     end_s = max(decoded_s, backward_at_s + backward_s + encoding_s)
     free_s = backward_s + TOLERATED_LOSS * job.compute_s - (ready_s[0] if before is None else start_s - backward_at_s)
     last_ready_s = ready_s[-1]
     proposal = Proposal(
-        tuple(network_s + [duration_s for duration_s, _ in measured]),
-        tuple(ready_s + [at_s for _, at_s in measured]),
+        tuple(network_s + [duration_s for duration_s, _, _ in measured]),
+        tuple(ready_s + [at_s for _, at_s, _ in measured]),
+        tuple(exchange_s + [took_s for _, _, took_s in measured]),
         compute_s=backward_at_s - start_s + last_ready_s,
         backward_s=last_ready_s,
         step_s=end_s - start_s,
@@ -181,8 +183,12 @@ def begun(job: Job, planned: Planned, start_s: float, form: Form | None = None) 
     return Step(plan, remainder, start_s, end_s, busy_s, free_s), proposal
 
 
-def _carried(sending: Sending, begin_s: float) -> Generator[tuple[Transfer, float], float, float]:
-    """Have the network carry all transfers of a sending; return when it has."""
+def _carried(sending: Sending, begin_s: float) -> Generator[tuple[Transfer, float], float, tuple[float, float]]:
+    """Have the network carry all transfers of a sending; return when it has, and how long its exchange took."""
+    exchange_s = 0.0
     for transfer in sending.transfers:
-        begin_s = yield transfer, begin_s
-    return begin_s
+        end_s = yield transfer, begin_s
+        if transfer.pattern is Pattern.EXCHANGE:
+            exchange_s += end_s - begin_s
+        begin_s = end_s
+    return begin_s, exchange_s

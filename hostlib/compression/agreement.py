@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
-VERSION = 1
+VERSION = 2
 """Of the encoding. An encoding starts with it, so zeros, of a rank that proposes nothing, are none."""
 
 MOST_BUCKETS = 0xFFFF
@@ -34,11 +34,14 @@ class Proposal:
     """What one rank measured of a step. Buckets are in the order in which the step issued them.
 
     Where a remainder travelled before the first bucket, there is one more number, the last: in ``network_s`` from its
-    issue to its completion, in ``ready_s`` its completion after the begin of the backward pass, 0 if it was earlier.
+    issue to its completion, in ``ready_s`` its completion after the begin of the backward pass, 0 if it was earlier,
+    and in ``exchange_s`` as of a bucket.
 
     Attributes:
         network_s: Per bucket, from the rank's issue of its transmission to the completion.
         ready_s: Per bucket, from the begin of the backward pass until its gradients were there.
+        exchange_s: Per bucket, how much of ``network_s`` was an exchange, in which each rank sends to all others at
+            once; the rest went by ring, or waited.
         compute_s: The step without waiting for the network; encoding is part of it.
         backward_s: The backward pass, likewise.
         step_s: The step as it was.
@@ -49,11 +52,12 @@ class Proposal:
 
     Raises:
         MalformedProposalError: A number is negative, infinite, too large or NaN, a rate is zero, or the lengths of
-            ``network_s`` and ``ready_s`` differ.
+            ``network_s``, ``ready_s`` and ``exchange_s`` differ.
     """
 
     network_s: tuple[float, ...]
     ready_s: tuple[float, ...]
+    exchange_s: tuple[float, ...]
     compute_s: float
     backward_s: float
     step_s: float
@@ -63,10 +67,10 @@ class Proposal:
     slack_s: float | None = None
 
     def __post_init__(self) -> None:
-        if len(self.network_s) != len(self.ready_s) or len(self.ready_s) > MOST_BUCKETS:
+        lengths = [len(self.network_s), len(self.ready_s), len(self.exchange_s)]
+        if len(set(lengths)) != 1 or lengths[0] > MOST_BUCKETS:
             raise MalformedProposalError(
-                f"expected as many network_s as ready_s, at most {MOST_BUCKETS}, "
-                f"got {len(self.network_s)} and {len(self.ready_s)}"
+                f"expected as many of network_s, ready_s and exchange_s, at most {MOST_BUCKETS}, got {lengths}"
             )
         for field in fields(self):
             value = getattr(self, field.name)
@@ -89,7 +93,7 @@ class Proposal:
                 min(self.retransmissions, 0xFFFFFFFF),
                 *(math.nan if value is None else value for value in optional),
             )
-            + struct.pack(f"<{2 * count}f", *self.network_s, *self.ready_s)
+            + struct.pack(f"<{3 * count}f", *self.network_s, *self.ready_s, *self.exchange_s)
         )
         return body + _CHECKSUM.pack(binascii.crc_hqx(body, 0))
 
@@ -109,11 +113,12 @@ class Proposal:
         if _CHECKSUM.unpack_from(data, len(body))[0] != binascii.crc_hqx(body, 0):
             raise MalformedProposalError("the checksum is wrong")
         compute_s, backward_s, step_s, retransmissions, *optional = _SCALARS.unpack_from(body, _HEAD.size)
-        numbers = struct.unpack_from(f"<{2 * count}f", body, _HEAD.size + _SCALARS.size)
+        numbers = struct.unpack_from(f"<{3 * count}f", body, _HEAD.size + _SCALARS.size)
         round_trip_s, rate_bps, slack_s = (None if math.isnan(value) else value for value in optional)
         return cls(
             numbers[:count],
-            numbers[count:],
+            numbers[count : 2 * count],
+            numbers[2 * count :],
             compute_s,
             backward_s,
             step_s,
@@ -131,6 +136,7 @@ class Agreed:
     Attributes:
         network_s: Per bucket, of the rank that issued last, for it waited for no other: the minimum.
         ready_s: Per bucket, of the last rank: the maximum.
+        exchange_s: Per bucket, of the rank that began it last: the minimum.
         compute_s: Of the slowest rank.
         backward_s: Likewise.
         step_s: Likewise.
@@ -143,6 +149,7 @@ class Agreed:
 
     network_s: tuple[float, ...]
     ready_s: tuple[float, ...]
+    exchange_s: tuple[float, ...]
     compute_s: float
     backward_s: float
     step_s: float
@@ -155,7 +162,7 @@ class Agreed:
 
 def size_bytes(buckets: int) -> int:
     """Return how long the encoding of a proposal is."""
-    return _HEAD.size + _SCALARS.size + 8 * buckets + _CHECKSUM.size
+    return _HEAD.size + _SCALARS.size + 12 * buckets + _CHECKSUM.size
 
 
 def agreed(proposals: Sequence[Proposal | None]) -> Agreed | None:
@@ -170,6 +177,7 @@ def agreed(proposals: Sequence[Proposal | None]) -> Agreed | None:
     return Agreed(
         network_s=tuple(map(min, zip(*(proposal.network_s for proposal in known), strict=True))),
         ready_s=tuple(map(max, zip(*(proposal.ready_s for proposal in known), strict=True))),
+        exchange_s=tuple(map(min, zip(*(proposal.exchange_s for proposal in known), strict=True))),
         compute_s=max(proposal.compute_s for proposal in known),
         backward_s=max(proposal.backward_s for proposal in known),
         step_s=max(proposal.step_s for proposal in known),

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hostlib.compression.collectives import AllGather, Operation, Ranks
+from hostlib.compression.collectives import AllGather, Exchange, Operation, Ranks
 
 Transmission = Generator[Operation | None, Any, torch.Tensor]
 """Yields collectives, is sent what came of each, and returns what the gradient has become.
@@ -35,6 +35,7 @@ class Carried:
         encoded_s: When it could send.
         completed_s: When its last collective was complete.
         between_s: For how long it computed between its collectives.
+        exchange_s: How long its exchange took, if it had one.
         sent_bytes: What this rank sent.
     """
 
@@ -42,6 +43,7 @@ class Carried:
     encoded_s: float = 0.0
     completed_s: float = 0.0
     between_s: float = 0.0
+    exchange_s: float = 0.0
     sent_bytes: int = 0
 
 
@@ -200,8 +202,11 @@ def _after(
 ) -> "Operation | _Returned | None":
     """Run a collective of a transmission, with a message beside it; return what the transmission does after it."""
     message = None if beside is None else _Message(beside, ranks, device)
+    begin_s = _now_s()
     result = operation.run(ranks)
     carried.completed_s = _now_s()
+    if isinstance(operation, Exchange):
+        carried.exchange_s += carried.completed_s - begin_s
     carried.sent_bytes += operation.sent_bytes(ranks)
     if message is not None:
         carried.sent_bytes += message.end(ranks)

@@ -18,15 +18,17 @@ _now_s = time.perf_counter
 class StepTimes:
     """One step of one rank, in seconds.
 
-    ``network_s`` and ``ready_s`` have one number for each bucket: how long it took from the end of its encoding to the
-    end of its last collective, less what it computed between them, and when its gradients were there after the backward
-    pass began. Where a remainder travelled before them, both have one more, the last: how long it took, and when it had
-    come, 0 if that was before the backward pass. ``backward_s`` is when the last gradients were there. ``compute_s`` is
+    ``network_s``, ``ready_s`` and ``exchange_s`` have one number for each bucket: how long it took from the end of its
+    encoding to the end of its last collective, less what it computed between them; when its gradients were there after
+    the backward pass began; and how much of the first an exchange took. Where a remainder travelled before them, all
+    have one more, the last: how long it took, when it had come, 0 if that was before the backward pass, and its
+    exchange. ``backward_s`` is when the last gradients were there. ``compute_s`` is
     the step without what it waited for the network, ``step_s`` the whole.
     """
 
     network_s: tuple[float, ...]
     ready_s: tuple[float, ...]
+    exchange_s: tuple[float, ...]
     backward_s: float
     compute_s: float
     step_s: float
@@ -57,6 +59,7 @@ class StepClock:
                 *(max(0.0, bucket.ready_s - begin_s) for bucket in buckets),
                 *(max(0.0, each.completed_s - begin_s) for each in before),
             ),
+            tuple(each.exchange_s for each in (*buckets, *before)),
             max(0.0, last_s - begin_s),
             max(0.0, last_s - before_s),
             max(0.0, self._ended_s - before_s),

@@ -180,6 +180,7 @@ class Steps:
         proposal = Proposal(
             times.network_s,
             times.ready_s,
+            times.exchange_s,
             times.compute_s,
             times.backward_s,
             times.step_s,

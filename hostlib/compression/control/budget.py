@@ -22,7 +22,7 @@ from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, share_sent, transmission_cost
 from hostlib.compression.control.explanation import Explanation, Outcome, RateSource
 from hostlib.compression.control.filling import Filling, services_of
-from hostlib.compression.control.network import PROBING_GAIN, Network, sensed
+from hostlib.compression.control.network import PROBING_GAIN, Link, Network, sensed
 from hostlib.compression.control.rungs import Rung, rungs
 from hostlib.compression.control.timeline import Timing, forecast
 
@@ -175,13 +175,13 @@ class Budget:
         return self._decided(state, agreed)
 
     def _decided(self, state: BudgetState, agreed: Agreed) -> Decision:
-        rate, source = _rate(state, agreed)
-        if rate is None and any(bucket.world_size > 1 and bucket.elements for bucket in self.buckets):
+        link, source = _link(state, agreed)
+        if link is None and any(bucket.world_size > 1 and bucket.elements for bucket in self.buckets):
             return self._unchanged(state, Outcome.START)
-        rate = rate or 1.0  # nothing is sent
+        link = link or Link(1.0, 1.0, 0.0)  # nothing is sent
         timing = _median(state.timings)
         slack_s = min(agreed.slack_s or 0.0, timing.compute_s)  # a transmission hides behind one step at most
-        filling = Filling(self.rungs, timing, rate, state.network.hop_s, state.network.delay_s)
+        filling = Filling(self.rungs, timing, link)
         tolerated_s = self.settings.tolerated_loss * timing.compute_s
         deadline_s = timing.backward_s + slack_s + tolerated_s
         dense = [0] * len(self.buckets)
@@ -198,13 +198,13 @@ class Budget:
         explanation = Explanation(
             outcome,
             source,
-            rate_bps=8 * rate,
-            hop_s=state.network.hop_s,
+            rate_bps=8 * link.rate,
+            hop_s=link.hop_s,
             slack_s=slack_s,
             deadline_s=deadline_s,
             finish_s=filling.forecast(levels if remainder is None else [remainder, *levels]).finish_s,
             dense_bytes=self.rungs[0].link_bytes,
-            fitting_bytes=rate * max(0.0, deadline_s - min(timing.ready_s)),
+            fitting_bytes=link.rate * max(0.0, deadline_s - min(timing.ready_s)),
             sent_bytes=sum(sent),
             low_rank_buckets=sum(choice.rank > 0 for choice in choices),
         )
@@ -218,11 +218,11 @@ class Budget:
 
     def _yields(self, network: Network, timing: Timing, fastest: Rung, deadline_s: float) -> bool:
         """Whether encoding makes the fastest at a controller's rate late, and at the measured one nothing need be."""
-        if network.rate.value is None:
+        link = network.link
+        if link is None:
             return False
-        link = network.rate.value, network.hop_s, network.delay_s
-        is_late = forecast(timing, services_of(fastest, *link)).finish_s > deadline_s
-        return is_late and Filling(self.rungs, timing, *link).fastest()[0] <= deadline_s
+        is_late = forecast(timing, services_of(fastest, link)).finish_s > deadline_s
+        return is_late and Filling(self.rungs, timing, link).fastest()[0] <= deadline_s
 
     def _filled(self, filling: Filling, deadline_s: float) -> tuple[Filling, list[int], int | None]:
         """Return the levels of the buckets and of the remainder, None if there is none, and the filling they are of."""
@@ -258,13 +258,13 @@ class Budget:
         return sent / self.elements
 
 
-def _rate(state: BudgetState, agreed: Agreed) -> tuple[float | None, RateSource]:
-    """Return the rate in bytes per second. A controller's counts unless it is well above what was measured."""
-    own = state.network.rate.value
+def _link(state: BudgetState, agreed: Agreed) -> tuple[Link | None, RateSource]:
+    """Return what the link is taken for. A controller's rate counts unless it is well above what was measured."""
+    own = state.network.link
     if agreed.rate_bps is not None:
         directed = agreed.rate_bps / 8
-        if own is None or directed <= PROBING_GAIN * own:
-            return directed, RateSource.CONTROLLER
+        if own is None or directed <= PROBING_GAIN * own.rate:
+            return Link(directed, directed, state.network.hop_s, state.network.delay_s), RateSource.CONTROLLER
     if own is None:
         return None, RateSource.NOTHING
     return own, RateSource.PROBING if state.network.probing else RateSource.MEASURED

@@ -1,8 +1,9 @@
 """What a choice costs: bytes on a rank's link, hops, and seconds of encoding and decoding.
 
 Collectives are rings, as gloo's and NCCL's: an all-reduce moves 2(W-1)/W of the bucket in and out of each of W ranks,
-an all-gather W-1 payloads. A sparse reduce-scatter with the all-gather behind it moves 2(W-1)/W of a payload. Low rank
-takes three all-reduces: of what it does not factor, of all P, of all Q.
+an all-gather W-1 payloads. A reduce-scatter of our own is an exchange, in which each rank sends to all others at once,
+and an all-gather of the sums: each moves (W-1)/W of a payload. Low rank takes three all-reduces: of what it does not
+factor, of all P, of all Q.
 
 Every rank computes these numbers for itself and all must agree to the last bit. So they are made of correctly rounded
 operations alone; the logarithm, which libraries round differently, is one of these here.
@@ -104,6 +105,8 @@ class Cost:
         hops: Messages that wait for each other.
         encode_s: Before the first byte is sent.
         decode_s: After the last has arrived, and between the two halves of a sparse reduce-scatter.
+        has_exchange: Whether half of the bytes and of the hops are an exchange's, with a flow to each other rank. All
+            else travels in rings, with one flow to the next rank.
     """
 
     in_bytes: float
@@ -111,11 +114,22 @@ class Cost:
     hops: int
     encode_s: float
     decode_s: float
+    has_exchange: bool = False
 
     @property
     def link_bytes(self) -> float:
         """Of the direction that takes longer; links are full duplex."""
         return max(self.in_bytes, self.out_bytes)
+
+    @property
+    def exchange_bytes(self) -> float:
+        """Those of them that an exchange moves."""
+        return self.link_bytes / 2 if self.has_exchange else 0.0
+
+    @property
+    def ring_bytes(self) -> float:
+        """Those of them that rings move."""
+        return self.link_bytes / 2 if self.has_exchange else self.link_bytes
 
 
 def log2(number: float) -> float:
@@ -179,7 +193,7 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
         if choice.precision in (Precision.INT8, Precision.INT4):
             # It is added up by its owners, who write the sum in as many bits again.
             quantised_s = measured.quantise.seconds(elements)
-            return Cost(by_ring, by_ring, 2 * others, quantised_s, 2 * quantised_s)
+            return Cost(by_ring, by_ring, 2 * others, quantised_s, 2 * quantised_s, has_exchange=True)
         converted_s = 0.0 if choice.precision == bucket.precision else measured.convert.seconds(elements)
         return Cost(by_ring, by_ring, 2 * others, converted_s, converted_s)
     values = values_sent(choice, elements)
@@ -189,7 +203,7 @@ def transmission_cost(choice: Choice, bucket: Bucket, measured: MeasuredCosts) -
         return Cost(gathered, gathered, others, selected_s, measured.scatter.seconds(elements, ranks * values))
     again_s = measured.select.seconds(elements / ranks, values / ranks)
     added_s = measured.scatter.seconds(elements / ranks, values) + measured.scatter.seconds(elements, values)
-    return Cost(by_ring, by_ring, 2 * others, selected_s, again_s + added_s)
+    return Cost(by_ring, by_ring, 2 * others, selected_s, again_s + added_s, has_exchange=True)
 
 
 def low_rank_bytes(bucket: Bucket, sizes: FactorSizes) -> tuple[float, float, float]:

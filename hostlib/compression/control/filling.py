@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
+from hostlib.compression.control.network import Link
 from hostlib.compression.control.rungs import Rung
 from hostlib.compression.control.timeline import Forecast, Service, Timing, forecast
 
@@ -20,16 +21,9 @@ FEWER_LEVELS = (1, 2, 4, 8)
 _NO_SERVICE = Service(0, 0, 0)
 
 
-def services_of(rung: Rung, rate: float, hop_s: float, delay_s: float) -> tuple[Service, ...]:
-    """Return what each bucket takes that is sent as a choice; arguments as for ``Filling``."""
-    return tuple(
-        Service(
-            cost.encode_s,
-            cost.hops * hop_s + cost.link_bytes / rate + (delay_s if cost.hops else 0.0),
-            cost.decode_s,
-        )
-        for cost in rung.costs
-    )
+def services_of(rung: Rung, link: Link) -> tuple[Service, ...]:
+    """Return what each bucket takes that is sent as a choice."""
+    return tuple(Service(cost.encode_s, link.transmission_s(cost), cost.decode_s) for cost in rung.costs)
 
 
 class Filling:
@@ -38,24 +32,21 @@ class Filling:
     Args:
         all_rungs: All choices, the least error first.
         timing: The step's computation.
-        rate: Of the link, in bytes per second.
-        hop_s: Latency of a hop.
-        delay_s: What holds up each transmission besides.
+        link: What carries it.
     """
 
-    def __init__(
-        self, all_rungs: Sequence[Rung], timing: Timing, rate: float, hop_s: float, delay_s: float = 0.0
-    ) -> None:
+    def __init__(self, all_rungs: Sequence[Rung], timing: Timing, link: Link) -> None:
         self.timing = timing
         self.ladder: list[Rung] = []
         self.services: list[tuple[Service, ...]] = []
         least_s = float("inf")
         for rung in all_rungs:
-            total_s = rung.hops * hop_s + rung.link_bytes / rate + rung.codec_s
+            services = services_of(rung, link)
+            total_s = sum(service.encode_s + service.network_s + service.decode_s for service in services)
             if total_s < least_s:  # more error is worth it for less time alone
                 least_s = total_s
                 self.ladder.append(rung)
-                self.services.append(services_of(rung, rate, hop_s, delay_s))
+                self.services.append(services)
 
     def with_remainder_of(self, position: int) -> "Filling":
         """Return the same step with the remainder of a bucket before the first one."""

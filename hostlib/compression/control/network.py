@@ -7,6 +7,10 @@ fits then shows a higher one, and the estimate climbs until transmissions take w
 
 The delay is what transmissions of a step take alike, whatever their bytes, as where threads wait for a core: the
 intercept of a line through the smallest and the largest, below which none lies.
+
+Rings and exchanges have rates of their own. A rank has one flow on its link in a ring, and one for each other rank in
+an exchange, so that an exchange gets more of a link that flows of others share. Half of a reduce-scatter is an exchange
+and half a ring, so it tells both.
 """
 
 from collections.abc import Sequence
@@ -45,12 +49,37 @@ FASTEST_BYTES_PER_S = 1e13
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """What a rank's transmissions are taken to get.
+
+    Attributes:
+        rate: Of rings, in bytes per second.
+        exchange_rate: Of exchanges.
+        hop_s: Latency of a hop.
+        delay_s: What holds up each transmission besides.
+    """
+
+    rate: float
+    exchange_rate: float
+    hop_s: float
+    delay_s: float = 0.0
+
+    def transmission_s(self, cost: Cost) -> float:
+        """Return how long a transmission has the link."""
+        if not cost.hops:
+            return 0.0
+        bytes_s = cost.ring_bytes / self.rate + cost.exchange_bytes / self.exchange_rate
+        return cost.hops * self.hop_s + bytes_s + self.delay_s
+
+
+@dataclass(frozen=True, slots=True)
 class Network:
     """The network as the last transmissions saw it.
 
     Attributes:
         steps: How many were seen.
-        rate: In bytes per second.
+        rate: Of rings, in bytes per second.
+        exchange_rate: Of exchanges.
         round_trip_s: The shortest round trip of the window.
         bucket_hop_s: The least that a transmission of the window took per hop: no hop takes longer.
         delay: What transmissions of a step are held up alike: the least of so many steps as the rate.
@@ -60,6 +89,7 @@ class Network:
 
     steps: int = 0
     rate: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(RATE_WINDOW_STEPS))
+    exchange_rate: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(RATE_WINDOW_STEPS))
     round_trip_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
     bucket_hop_s: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(LATENCY_WINDOW_S))
     delay: WindowedMinimum = field(default_factory=lambda: WindowedMinimum(RATE_WINDOW_STEPS))
@@ -70,6 +100,14 @@ class Network:
     def delay_s(self) -> float:
         """What each transmission is held up, whatever its bytes."""
         return self.delay.value or 0.0
+
+    @property
+    def link(self) -> Link | None:
+        """What is expected of the link; None before the first sample."""
+        rate, exchange_rate = self.rate.value, self.exchange_rate.value
+        if rate is None or exchange_rate is None:
+            return None
+        return Link(rate, exchange_rate, self.hop_s, self.delay_s)
 
     @property
     def probing(self) -> bool:
@@ -95,37 +133,97 @@ def sensed(
         measured_hop_s: Of a hop, as measured when the job started: through all software, which TCP's round trip is not.
         remainder: Of the remainder that travelled before them; None: there was none.
     """
-    times_s = link_times_s(agreed, costs, remainder)
-    transmissions = [
-        (cost, busy_s)
-        for cost, busy_s in zip([*costs, *([] if remainder is None else [remainder])], times_s, strict=True)
-        if cost.hops and cost.link_bytes < busy_s * FASTEST_BYTES_PER_S
-    ]
+    transmissions = _transmissions(agreed, costs, remainder)
     if not transmissions:
         return network
     round_trips = network.round_trip_s
     if agreed.round_trip_s is not None:
         round_trips = round_trips.update(time_s, agreed.round_trip_s)
-    bucket_hops = network.bucket_hop_s.update(time_s, min(busy_s / cost.hops for cost, busy_s in transmissions))
+    bucket_hops = network.bucket_hop_s.update(time_s, min(each.busy_s / each.cost.hops for each in transmissions))
     assumed_s = max(measured_hop_s, (round_trips.value or 0.0) / 2)
     least_s = bucket_hops.value
     assert least_s is not None  # there was a sample
     hop_s = min(assumed_s, least_s / 2)  # so at least half of each transmission's time is its bytes'
-    hops_s = sum(cost.hops * hop_s for cost, _ in transmissions)
-    all_s = sum(busy_s for _, busy_s in transmissions)
-    delay_s = _delay_s([(cost.link_bytes, busy_s - cost.hops * hop_s) for cost, busy_s in transmissions])
-    latency_s = max(hops_s, min(hops_s + len(transmissions) * delay_s, all_s / 2))
-    sample = sum(cost.link_bytes for cost, _ in transmissions) / (all_s - latency_s)
-    if latency_s / all_s >= MOSTLY_LATENCY and network.rate.samples:
-        sample = min(FASTEST_BYTES_PER_S, max(sample, PROBING_GAIN * network.rate.samples[-1][1]))
+    delay_s = _delay_s([(each.cost.link_bytes, each.busy_s - each.cost.hops * hop_s) for each in transmissions])
+    rings, exchanges, both = _parts(transmissions, hop_s, delay_s)
+    rate = rings.rate or both.rate
+    assert rate is not None  # no transmission was faster than what counts
+    last = network.rate.samples[-1][1] if network.rate.samples else None
+    if last is not None and both.is_mostly_latency:
+        rate = min(FASTEST_BYTES_PER_S, max(rate, PROBING_GAIN * last))
+    exchange_rate = None if exchanges.is_mostly_latency else exchanges.rate
+    if exchange_rate is None:  # as much faster than rings as when it was last seen
+        faster = 1.0 if last is None else network.exchange_rate.samples[-1][1] / last
+        exchange_rate = min(FASTEST_BYTES_PER_S, faster * rate)
     return Network(
         network.steps + 1,
-        network.rate.update(network.steps, sample),
+        network.rate.update(network.steps, rate),
+        network.exchange_rate.update(network.steps, exchange_rate),
         round_trips,
         bucket_hops,
         network.delay.update(network.steps, delay_s),
         hop_s,
-        latency_s / all_s,
+        both.latency_s / both.busy_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Transmission:
+    """One of a step, with how long it had the link, and how much of that was an exchange."""
+
+    cost: Cost
+    busy_s: float
+    exchange_s: float
+
+
+def _transmissions(agreed: Agreed, costs: Sequence[Cost], remainder: Cost | None) -> list[_Transmission]:
+    """Return those of a step that took a time that can be."""
+    every = [*costs, *([] if remainder is None else [remainder])]
+    times_s = link_times_s(agreed, costs, remainder)
+    return [
+        _Transmission(cost, busy_s, min(exchange_s, busy_s) if cost.has_exchange else 0.0)
+        for cost, busy_s, exchange_s in zip(every, times_s, agreed.exchange_s, strict=True)
+        if cost.hops and cost.link_bytes < busy_s * FASTEST_BYTES_PER_S
+    ]
+
+
+class _Part:
+    """A step's rings, or its exchanges, or both: their bytes, and how long they had the link.
+
+    ``latency_s`` is how much of that time was no byte's: half of it at most.
+    """
+
+    def __init__(self, link_bytes: float, busy_s: float, latency_s: float) -> None:
+        self.link_bytes = link_bytes
+        self.busy_s = busy_s
+        self.latency_s = min(latency_s, busy_s / 2)
+
+    @property
+    def rate(self) -> float | None:
+        """In bytes per second; None where there was no such part, or a clock jumped."""
+        if not 0 < self.link_bytes < self.busy_s * FASTEST_BYTES_PER_S:
+            return None
+        return self.link_bytes / (self.busy_s - self.latency_s)
+
+    @property
+    def is_mostly_latency(self) -> bool:
+        """Whether it was too small to tell the rate."""
+        return self.latency_s >= MOSTLY_LATENCY * self.busy_s
+
+
+def _parts(transmissions: Sequence[_Transmission], hop_s: float, delay_s: float) -> tuple[_Part, _Part, _Part]:
+    """Return a step's rings, its exchanges, and both. The latency of a reduce-scatter is shared as its time is."""
+    latencies_s = [each.cost.hops * hop_s + delay_s for each in transmissions]
+    exchange_latency_s = sum(
+        latency_s * each.exchange_s / each.busy_s for each, latency_s in zip(transmissions, latencies_s, strict=True)
+    )
+    exchange_s = sum(each.exchange_s for each in transmissions)
+    busy_s = sum(each.busy_s for each in transmissions)
+    latency_s = sum(latencies_s)
+    return (
+        _Part(sum(each.cost.ring_bytes for each in transmissions), busy_s - exchange_s, latency_s - exchange_latency_s),
+        _Part(sum(each.cost.exchange_bytes for each in transmissions), exchange_s, exchange_latency_s),
+        _Part(sum(each.cost.link_bytes for each in transmissions), busy_s, latency_s),
     )
 
 

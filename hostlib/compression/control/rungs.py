@@ -57,16 +57,12 @@ class Rung:
         error: Share of the energy that it does not deliver.
         costs: What it costs, per bucket.
         link_bytes: Of all buckets.
-        hops: Likewise.
-        codec_s: Encoding and decoding, likewise.
     """
 
     choice: Choice
     error: float
     costs: tuple[Cost, ...]
     link_bytes: float
-    hops: int
-    codec_s: float
 
 
 def lost_energy(choice: Choice, world_size: int) -> float:
@@ -113,8 +109,6 @@ def _rung(choice: Choice, buckets: Sequence[Bucket], measured: MeasuredCosts) ->
         lost_energy(alike, buckets[0].world_size),
         costs,
         link_bytes=sum(one.link_bytes for one in costs),
-        hops=sum(one.hops for one in costs),
-        codec_s=sum(one.encode_s + one.decode_s for one in costs),
     )
 
 

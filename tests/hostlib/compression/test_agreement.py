@@ -25,6 +25,7 @@ PROPOSALS = st.integers(0, 5).flatmap(
         Proposal,
         network_s=st.tuples(*[SECONDS] * buckets),
         ready_s=st.tuples(*[SECONDS] * buckets),
+        exchange_s=st.tuples(*[SECONDS] * buckets),
         compute_s=SECONDS,
         backward_s=SECONDS,
         step_s=SECONDS,
@@ -35,8 +36,8 @@ PROPOSALS = st.integers(0, 5).flatmap(
     )
 )
 
-ONE = Proposal((0.5, 0.25), (0.125, 0.5), 1.0, 0.75, 1.25, 3, 0.0625, 1e9, 0.0)
-OTHER = Proposal((0.25, 0.5), (0.25, 0.375), 0.5, 1.0, 1.5, 4, 0.125, None, 2.0)
+ONE = Proposal((0.5, 0.25), (0.125, 0.5), (0.25, 0.0), 1.0, 0.75, 1.25, 3, 0.0625, 1e9, 0.0)
+OTHER = Proposal((0.25, 0.5), (0.25, 0.375), (0.125, 0.0), 0.5, 1.0, 1.5, 4, 0.125, None, 2.0)
 
 
 @given(PROPOSALS)
@@ -55,7 +56,7 @@ def test_a_changed_byte_is_noticed(proposal: Proposal, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x01", bytes(size_bytes(0)), b"\x02" + ONE.to_bytes()[1:], ONE.to_bytes()[:-1]]
+    "data", [b"", b"\x02", bytes(size_bytes(0)), b"\x03" + ONE.to_bytes()[1:], ONE.to_bytes()[:-1]]
 )
 def test_what_is_no_proposal_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedProposalError, match="expected"):
@@ -64,18 +65,30 @@ def test_what_is_no_proposal_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1e-9, 1e31])
 @pytest.mark.parametrize(
-    "field", ["network_s", "ready_s", "compute_s", "backward_s", "step_s", "round_trip_s", "rate_bps", "slack_s"]
+    "field",
+    [
+        "network_s",
+        "ready_s",
+        "exchange_s",
+        "compute_s",
+        "backward_s",
+        "step_s",
+        "round_trip_s",
+        "rate_bps",
+        "slack_s",
+    ],
 )
 def test_no_proposal_holds_what_cannot_be(field: str, value: float) -> None:
     with pytest.raises(MalformedProposalError, match=field):
-        replace(ONE, **{field: (0.5, value) if field in ("network_s", "ready_s") else value})
+        replace(ONE, **{field: (0.5, value) if field in ("network_s", "ready_s", "exchange_s") else value})
 
 
 def test_a_rate_of_zero_and_uneven_buckets_are_refused() -> None:
     with pytest.raises(MalformedProposalError, match="rate_bps"):
         replace(ONE, rate_bps=0.0)
-    with pytest.raises(MalformedProposalError, match="network_s"):
-        replace(ONE, network_s=(1.0,))
+    for field in ("network_s", "ready_s", "exchange_s"):
+        with pytest.raises(MalformedProposalError, match=r"network_s, ready_s and exchange_s"):
+            replace(ONE, **{field: (1.0,)})
 
 
 def test_nonsense_behind_a_right_checksum_is_refused() -> None:
@@ -91,6 +104,7 @@ def test_what_two_ranks_agree_on() -> None:
     assert agreed([ONE, None, OTHER]) == Agreed(
         network_s=(0.25, 0.25),
         ready_s=(0.25, 0.5),
+        exchange_s=(0.125, 0.0),
         compute_s=1.0,
         backward_s=1.0,
         step_s=1.5,
@@ -105,7 +119,7 @@ def test_what_two_ranks_agree_on() -> None:
 def test_there_is_nothing_to_agree_on_without_proposals_or_with_other_buckets() -> None:
     assert agreed([]) is None
     assert agreed([None, None]) is None
-    assert agreed([ONE, Proposal((1.0,), (1.0,), 1, 1, 1)]) is None
+    assert agreed([ONE, Proposal((1.0,), (1.0,), (0.0,), 1, 1, 1)]) is None
 
 
 def test_a_corrupt_proposal_is_left_out_and_counted() -> None:

@@ -18,7 +18,7 @@ def controller(mode: str) -> Controller:
 
 def measured(network_s: float) -> Agreed:
     """A step whose two buckets take so long each."""
-    return Agreed((network_s, network_s), READY_S, compute_s=0.3, backward_s=0.2, step_s=0.3 + network_s)
+    return Agreed((network_s, network_s), READY_S, (0.0, 0.0), compute_s=0.3, backward_s=0.2, step_s=0.3 + network_s)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,6 +1,7 @@
 """Transmissions in the two threads: in order, one collective at a time, and errors that reach whoever waits."""
 
 import threading
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from hostlib.compression.collectives import Ranks
+from hostlib.compression.collectives import Exchange, Operation, Ranks
 from hostlib.compression.lanes import Carried, Lanes
 from tests.patience import PATIENCE_S
 
@@ -59,6 +60,28 @@ def test_collectives_go_one_after_the_other_while_the_next_is_encoded() -> None:
     assert carried[1].between_s > 0
     assert all(each.ready_s <= each.encoded_s <= each.completed_s for each in carried)
     assert carried[0].completed_s <= carried[1].completed_s
+
+
+class Exchanged(Exchange):
+    """Stands for an exchange that takes a while."""
+
+    def run(self, _ranks: Ranks) -> list[torch.Tensor]:
+        time.sleep(0.02)
+        return []
+
+    def sent_bytes(self, _ranks: Ranks) -> int:
+        return 7
+
+
+def test_exchanges_alone_are_timed_as_such() -> None:
+    def scattered() -> Generator[Operation | None, Any, torch.Tensor]:
+        yield Exchanged((), ())
+        yield Step(lambda: time.sleep(0.02))
+        return torch.tensor(0)
+
+    carried = Carried()
+    lanes().carry(scattered(), carried).wait()
+    assert 0.02 <= carried.exchange_s <= carried.completed_s - carried.encoded_s - 0.02
 
 
 def test_an_error_fails_its_transmission_and_all_later_ones() -> None:

@@ -61,11 +61,12 @@ def test_a_step_is_timed_from_the_end_of_the_last_forward_pass() -> None:
     begin_s = clock.begin()
     first = [
         Carried(ready_s=begin_s + 1, encoded_s=begin_s + 1.25, completed_s=begin_s + 3),
-        Carried(ready_s=begin_s + 2, encoded_s=begin_s + 2.5, completed_s=begin_s + 5, between_s=0.5),
+        Carried(ready_s=begin_s + 2, encoded_s=begin_s + 2.5, completed_s=begin_s + 5, between_s=0.5, exchange_s=0.75),
     ]
     times = clock.step(begin_s, first)
     assert times.ready_s == pytest.approx((1, 2))
     assert times.network_s == pytest.approx((1.75, 2))
+    assert times.exchange_s == (0, 0.75)
     assert times.backward_s == pytest.approx(2)
     assert times.step_s - times.compute_s == pytest.approx(3)
     assert times.compute_s > 2 + 0.02  # from when the clock was made
@@ -83,8 +84,9 @@ def test_a_remainder_is_timed_after_the_buckets(completed_s: float, after_s: flo
     clock = StepClock()
     begin_s = clock.begin()
     bucket = Carried(ready_s=begin_s + 1, encoded_s=begin_s + 1, completed_s=begin_s + 3)
-    remainder = Carried(ready_s=begin_s - 3, encoded_s=begin_s - 2, completed_s=begin_s + completed_s, between_s=0.25)
+    remainder = Carried(begin_s - 3, begin_s - 2, begin_s + completed_s, between_s=0.25, exchange_s=0.125)
     times = clock.step(begin_s, [bucket], remainder)
     assert times.network_s == pytest.approx((2, completed_s + 2 - 0.25))
     assert times.ready_s == pytest.approx((1, after_s))
+    assert times.exchange_s == (0, 0.125)
     assert times.backward_s == pytest.approx(1)

@@ -121,7 +121,7 @@ def test_a_remainder_belongs_to_the_step_whose_buckets_it_travels_before() -> No
     assert not remainder.gradient.buffer.any()
     assert remainder.gradient.sections == (Section("b", 4),)
     remainder.carried.encoded_s, remainder.carried.completed_s = 5.0, 7.0
-    remainder.carried.sent_bytes = 5
+    remainder.carried.exchange_s, remainder.carried.sent_bytes = 0.5, 5
     assert job.steps.remainder is None  # not yet
     job.step(FIRST)
     assert job.steps.remainder is remainder
@@ -129,6 +129,7 @@ def test_a_remainder_belongs_to_the_step_whose_buckets_it_travels_before() -> No
     job.step(FIRST)
     proposal = Proposal.from_bytes(job.beside)
     assert proposal.network_s == pytest.approx((0.5, 0.5, 2.0))
+    assert proposal.exchange_s == (0, 0, 0.5)
     assert proposal.ready_s == pytest.approx((1, 2, 0))
     assert job.steps.remainder is None
     job.step(FIRST)

@@ -12,7 +12,7 @@ from random import Random
 from hostlib.compression.agreement import Proposal, agreed
 from hostlib.compression.choice import Choice
 from hostlib.compression.control.budget import Budget, BudgetSettings, Decision
-from hostlib.compression.control.cost import Bucket, MeasuredCosts, transmission_cost
+from hostlib.compression.control.cost import Bucket, Cost, MeasuredCosts, transmission_cost
 from hostlib.compression.control.rungs import rungs
 from hostlib.compression.shapes import Shape
 
@@ -35,6 +35,7 @@ class Plant:
         noise: Standard deviation of what multiplies each transmission's time, log-normal.
         round_trip_error: What the measured round trip is of the true one.
         delay_s: For how long each transmission waits for a core besides.
+        exchange_gain: How much faster exchanges are than rings, as where flows of others share the link.
         has_remainder: Whether what the last bucket leaves out can be sent.
         shapes: Of each bucket's one parameter; they let it be sent as low rank.
     """
@@ -50,6 +51,7 @@ class Plant:
     round_trip_error: float = 1
     slack_s: float = 0
     delay_s: float = 0
+    exchange_gain: float = 1
     has_remainder: bool = False
     shapes: Sequence[Shape] = ()
     seed: int = 1
@@ -86,22 +88,28 @@ class Plant:
                 break
         return at_s
 
+    def carried(self, start_s: float, price: Cost) -> tuple[float, float]:
+        """How long a transmission has the link, and its exchange, which is the first half, if it starts at a time."""
+        exchanged_s = self.sent_until(start_s, price.exchange_bytes / self.exchange_gain) - start_s
+        all_s = self.sent_until(start_s + exchanged_s, price.ring_bytes) - start_s
+        latency_s = price.hops * self.hop_s + self.delay_s
+        return all_s + latency_s, exchanged_s + latency_s / 2 if price.has_exchange else 0.0
+
     def step(self, choices: Sequence[Choice], remainder: Choice | None = None) -> tuple[Proposal, "Ran"]:
         """Run one step, and return what a rank measures of it and what really happened."""
         forward_s, backward_s = self.compute_s / 3, self.compute_s * 2 / 3
         encoded_s = decoded_s = busy_s = sent = 0.0
         first_s, free_s = math.inf, -forward_s
-        ready_s, network_s = [], []
-        before: list[tuple[float, float]] = []
+        ready_s, network_s, exchange_s = [], [], []
+        before: list[tuple[float, float, float]] = []
         if remainder is not None:
             price = transmission_cost(remainder, self.buckets[-1], self.costs)
             forward_s += price.encode_s
             first_s = free_s
-            busy_s = self.sent_until(self.time_s + price.encode_s, price.link_bytes) - self.time_s - price.encode_s
-            busy_s += price.hops * self.hop_s + self.delay_s
+            busy_s, exchanged_s = self.carried(self.time_s + price.encode_s, price)
             free_s += busy_s
             decoded_s, sent = free_s + price.decode_s, price.link_bytes
-            before.append((busy_s, max(0.0, free_s)))
+            before.append((busy_s, max(0.0, free_s), exchanged_s))
         origin_s = self.time_s + forward_s
         for bucket, choice, share in zip(self.buckets, choices, self.ready, strict=True):
             price = transmission_cost(choice, bucket, self.costs)
@@ -110,11 +118,11 @@ class Plant:
             issued_s = ready_s[-1] + price.encode_s
             first_s = min(first_s, issued_s)
             begin_s = max(issued_s, free_s)
-            free_s = self.sent_until(origin_s + begin_s, price.link_bytes) - origin_s
-            free_s += price.hops * self.hop_s + self.delay_s
-            if self.noise:
-                free_s = begin_s + (free_s - begin_s) * self.random.lognormvariate(0, self.noise)
-            busy_s += free_s - begin_s
+            took_s, exchanged_s = self.carried(origin_s + begin_s, price)
+            slower = self.random.lognormvariate(0, self.noise) if self.noise else 1.0
+            free_s = begin_s + took_s * slower
+            busy_s += took_s * slower
+            exchange_s.append(exchanged_s * slower)
             sent += price.link_bytes
             network_s.append(max(0.0, free_s - issued_s))
             decoded_s = max(decoded_s, free_s) + price.decode_s
@@ -122,8 +130,9 @@ class Plant:
         step_s = forward_s + max(backward_s, decoded_s - self.slack_s)
         self.time_s += step_s
         proposal = Proposal(
-            network_s=(*network_s, *(took_s for took_s, _ in before)),
-            ready_s=(*ready_s, *(end_s for _, end_s in before)),
+            network_s=(*network_s, *(took_s for took_s, _, _ in before)),
+            ready_s=(*ready_s, *(end_s for _, end_s, _ in before)),
+            exchange_s=(*exchange_s, *(exchanged_s for _, _, exchanged_s in before)),
             compute_s=forward_s + backward_s,
             backward_s=backward_s,
             step_s=step_s,

@@ -241,6 +241,19 @@ def test_slack_of_the_controller_is_filled(slack_s: float) -> None:
     assert ran.used(plant, since=5) >= 0.8
 
 
+@pytest.mark.parametrize("compute_s", [0.25, 0.6])
+@pytest.mark.parametrize(("streams", "delay_s"), [(1, 0.005), (2, 0.011), (4, 0.022)])
+def test_where_exchanges_get_more_of_a_shared_link_no_ring_is_late(
+    streams: int, delay_s: float, compute_s: float
+) -> None:
+    """Streams of others share a link of 1 Gbit/s with one flow of a ring, or with seven of an exchange."""
+    gain = 7 / (7 + streams) * (1 + streams)
+    plant = Plant(1e9 / (1 + streams), compute_s, exchange_gain=gain, delay_s=delay_s, costs=GPU, has_remainder=True)
+    ran = run(plant, 60)
+    tolerated_s = TOLERATED_LOSS * compute_s
+    assert max(one.step_s for one in ran.steps[2 * FOLLOWS_IN :]) <= fastest(plant) + 2 * tolerated_s
+
+
 def test_more_slack_than_a_step_is_not_believed() -> None:
     plant = Plant(200e6)
     ran = run(plant, 20, heard=told(slack_s=3600.0))
@@ -291,14 +304,14 @@ def test_missing_proposals_change_nothing_and_are_counted() -> None:
 def test_proposals_of_other_buckets_are_ignored() -> None:
     control = Budget([Bucket(1000, 8)] * 2, MeasuredCosts())
     first = control.start()
-    decision = control.decide(first.state, first.choices, Agreed((1.0,), (1.0,), 1.0, 1.0, 1.0))
+    decision = control.decide(first.state, first.choices, Agreed((1.0,), (1.0,), (0.0,), 1.0, 1.0, 1.0))
     assert (decision.choices, decision.state.ignored) == (first.choices, 1)
 
 
 def test_a_job_without_buckets_has_nothing_to_decide() -> None:
     control = Budget([], MeasuredCosts())
     assert control.start().choices == ()
-    assert control.decide(control.start().state, (), Agreed((), (), 1.0, 1.0, 1.0)).choices == ()
+    assert control.decide(control.start().state, (), Agreed((), (), (), 1.0, 1.0, 1.0)).choices == ()
 
 
 @pytest.mark.parametrize("mbps", [200, 500, 800])
@@ -328,7 +341,7 @@ def test_there_is_no_remainder_of_a_bucket_that_is_sent_whole() -> None:
 def test_numbers_with_a_remainder_that_did_not_travel_are_ignored() -> None:
     control = Budget([Bucket(1000, 8), Bucket(1000, 8, has_remainder=True)], MeasuredCosts())
     first = control.start()
-    measured = Agreed((1.0,) * 3, (1.0,) * 3, 1.0, 1.0, 1.0)
+    measured = Agreed((1.0,) * 3, (1.0,) * 3, (0.0,) * 3, 1.0, 1.0, 1.0)
     assert control.decide(first.state, first.choices, measured).state.ignored == 1
     assert (
         control.decide(
@@ -369,7 +382,7 @@ def test_the_same_numbers_give_the_same_decision() -> None:
 def test_half_precision_gradients_stay_in_their_precision() -> None:
     control = Budget([Bucket(1_000_000, 8, Precision.BF16)], MeasuredCosts())
     first = control.start()
-    decision = control.decide(first.state, first.choices, Agreed((1e-4,), (0.1,), 0.3, 0.2, 0.3))
+    decision = control.decide(first.state, first.choices, Agreed((1e-4,), (0.1,), (0.0,), 0.3, 0.2, 0.3))
     assert decision.choices == (Choice(1, Precision.BF16, Collective.ALL_REDUCE),)
 
 

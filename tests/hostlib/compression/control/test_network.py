@@ -20,7 +20,7 @@ def measured(
         issued_s = at_s + cost.encode_s
         free_s = max(free_s, issued_s) + cost.hops * hop_s + cost.link_bytes / rate
         network_s.append(free_s - issued_s)
-    return Agreed(tuple(network_s), ready_s, 1.0, 0.7, 1.0, round_trip_s=told_s)
+    return Agreed(tuple(network_s), ready_s, (0.0,) * len(costs), 1.0, 0.7, 1.0, round_trip_s=told_s)
 
 
 @given(
@@ -82,7 +82,7 @@ def test_a_round_trip_that_cannot_be_true_explains_half_of_a_transmission_at_mos
     ("network_s", "costs"), [((0.0,), COSTS), ((1.0,), [Cost(0, 0, 0, 0, 0)]), ((1e-12,), [Cost(1e9, 1e9, 14, 0, 0)])]
 )
 def test_a_step_that_tells_nothing_changes_nothing(network_s: tuple[float, ...], costs: list[Cost]) -> None:
-    assert sensed(Network(), 1.0, Agreed(network_s, (0.0,), 1.0, 0.7, 1.0), costs, 0) == Network()
+    assert sensed(Network(), 1.0, Agreed(network_s, (0.0,), (0.0,), 1.0, 0.7, 1.0), costs, 0) == Network()
 
 
 def test_transmissions_that_are_mostly_latency_let_the_rate_grow_until_it_shows() -> None:
@@ -102,7 +102,7 @@ def _step(sizes: Sequence[float], rate: float, delays_s: Sequence[float]) -> tup
     """Transmissions that follow each other after a second each."""
     costs = [Cost(size, size, 1, 0, 0) for size in sizes]
     network_s = tuple(size / rate + delay_s for size, delay_s in zip(sizes, delays_s, strict=True))
-    return Agreed(network_s, tuple(map(float, range(len(sizes)))), 9.0, 8.0, 9.0), costs
+    return Agreed(network_s, tuple(map(float, range(len(sizes)))), (0.0,) * len(sizes), 9.0, 8.0, 9.0), costs
 
 
 def test_what_transmissions_take_alike_is_a_delay_and_not_the_rate() -> None:
@@ -127,6 +127,48 @@ def test_where_sizes_do_not_tell_there_is_no_delay(sizes: list[float], delays_s:
 def test_a_remainder_has_the_link_before_the_first_bucket() -> None:
     """It ends half a second after the backward pass has begun, when the first bucket has waited for 0.3 s."""
     bucket, remainder = Cost(1000, 1000, 1, 0, 0), Cost(4000, 4000, 1, 0, 0)
-    agreed = Agreed((1.3, 4.0), (0.2, 0.5), 3.0, 2.0, 3.0)
+    agreed = Agreed((1.3, 4.0), (0.2, 0.5), (0.0, 0.0), 3.0, 2.0, 3.0)
     assert link_times_s(agreed, [bucket], remainder) == pytest.approx([1.0, 4.0])
     assert sensed(Network(), 1.0, agreed, [bucket], 0, remainder).rate.value == pytest.approx(1000)
+
+
+def _scattered(exchange_s: float, ring_s: float, *, size: float = 1000, delay_s: float = 0) -> tuple[Agreed, Cost]:
+    """One reduce-scatter; the delay holds up both halves alike."""
+    busy_s = exchange_s + ring_s + 2 * delay_s
+    return Agreed((busy_s,), (0.0,), (exchange_s + delay_s,), 1.0, 0.7, 1.0), Cost(size, size, 2, 0, 0, True)
+
+
+def test_a_reduce_scatter_tells_the_rates_of_exchanges_and_of_rings() -> None:
+    agreed, cost = _scattered(0.25, 1.0)
+    link = sensed(Network(), 1.0, agreed, [cost], 0).link
+    assert link is not None
+    assert (link.exchange_rate, link.rate) == pytest.approx((2000, 500))
+    assert link.transmission_s(cost) == pytest.approx(1.25)
+    assert link.transmission_s(Cost(1000, 1000, 2, 0, 0)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("exchange_s", [0.0, 1e-12, 5.0])
+def test_an_exchange_whose_time_cannot_be_tells_no_rate_of_its_own(exchange_s: float) -> None:
+    agreed = Agreed((2.0,), (0.0,), (exchange_s,), 1.0, 0.7, 1.0)
+    network = sensed(Network(), 1.0, agreed, [Cost(1000, 1000, 2, 0, 0, True)], 0)
+    assert network.link is not None
+    assert 250 <= network.link.rate <= 500
+    assert 250 <= network.link.exchange_rate <= 500
+
+
+def test_exchanges_that_no_step_has_or_that_are_too_small_stay_as_much_faster_than_rings() -> None:
+    agreed, cost = _scattered(0.25, 1.0)
+    network = sensed(Network(), 1.0, agreed, [cost], 0)
+    ring = Cost(1000, 1000, 2, 0, 0)
+    for rate in (400, 300, 200):  # streams of others come
+        again = measured(ready_s=(0.0,), costs=[ring], rate=rate, hop_s=0, told_s=None)
+        network = sensed(network, 1.0, again, [ring], 0)
+    assert network.link is not None
+    assert (network.link.rate, network.link.exchange_rate) == pytest.approx((200, 800))
+    # Ten bytes beside many: they are held up for longer than their bytes take.
+    small, _ = _scattered(0.00625, 0.025, size=10, delay_s=0.05)
+    both = Agreed((5.1, *small.network_s), (0.0, 6.0), (0.0, *small.exchange_s), 9.0, 8.0, 9.0)
+    for _ in range(3):
+        network = sensed(network, 1.0, both, [ring, Cost(10, 10, 2, 0, 0, True)], 0)
+    assert network.link is not None
+    assert network.link.exchange_rate == pytest.approx(4 * network.link.rate)
