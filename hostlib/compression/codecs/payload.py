@@ -1,5 +1,6 @@
 """The beginning of every payload: what is in it, and in which form."""
 
+import math
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -29,6 +30,9 @@ class Form(IntEnum):
     """Those of the indices, 32 bits each."""
 
 
+_FORMS = {int(form): form for form in Form}
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """The first 16 bytes, little-endian."""
@@ -53,13 +57,13 @@ class Header:
     @classmethod
     def read(cls, payload: torch.Tensor) -> Self:
         """Return what stands at the beginning of a payload. Raises CorruptPayloadError if that is no header."""
-        if payload.dtype != torch.uint8 or payload.dim() != 1 or len(payload) < SIZE_BYTES:
+        if payload.dtype != torch.uint8 or payload.dim() != 1 or payload.numel() < SIZE_BYTES:
             raise CorruptPayloadError(f"payload: {payload.dtype} of shape {tuple(payload.shape)}, expected bytes")
-        content = _LAYOUT.unpack(bytes(payload[:SIZE_BYTES].tolist()))
+        content = _LAYOUT.unpack(payload[:SIZE_BYTES].cpu().numpy().tobytes())
         elements, count, precision, form, is_finite, scale = content
-        if precision >= len(_PRECISIONS) or form not in tuple(Form) or count > elements or not 0 < scale < float("inf"):
+        if precision >= len(_PRECISIONS) or form not in _FORMS or count > elements or not 0 < scale < math.inf:
             raise CorruptPayloadError(f"payload: its header means nothing: {content}")
-        return cls(Form(form), elements, count, _PRECISIONS[precision], is_finite, scale)
+        return cls(_FORMS[form], elements, count, _PRECISIONS[precision], is_finite, scale)
 
 
 def is_finite(payload: torch.Tensor) -> bool:

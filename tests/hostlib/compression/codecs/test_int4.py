@@ -70,3 +70,17 @@ def test_a_block_that_is_not_finite_is_decoded_as_nan(value: float) -> None:
     decoded = _decoded(_coded(values), len(values)).view(2, -1)
     assert bool(decoded[0].isnan().all())
     assert torch.equal(decoded[1], torch.ones(int8.BLOCK))
+
+
+@given(plain.vectors(600), st.integers(0, 2**64 - 1))
+def test_operations_pack_and_add_the_same_to_the_bit(vector: FloatArray, seed: int) -> None:
+    values = torch.from_numpy(vector)
+    coded, expected = _coded(values, seed), torch.ones(len(values))
+    int4.add(coded, expected)
+    scales, pairs = int4._parts(coded, len(values))
+    steps = int4.unpack_by_operations(pairs, len(values))
+    packed, into = torch.full_like(pairs, 0xFF), torch.ones(len(values))
+    int4.pack_by_operations(steps.clone(), packed)
+    assert torch.equal(packed, pairs)
+    int8.add_by_operations(scales, steps, into)
+    assert torch.equal(into, expected)
