@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ PATIENCE_S = 300.0
 _FOLDER = Path(__file__).resolve().parent
 _IN_FLIGHT = 8
 _TRIES = 3
-_START_S = 90.0
+_START_S = 60.0
 
 
 @rt.function(library="numpy", outputs=lambda x: x)
@@ -55,23 +56,28 @@ def trained(*arrays: Any) -> Any:
 
 
 class Ray:
-    """A process that measures Ray. Raises OSError where Ray does not start."""
+    """A process that measures Ray. Raises OSError where Ray does not start within a minute."""
 
     def __init__(self, python: str) -> None:
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - close() closes it
         self._process = subprocess.Popen(
             [python, str(_FOLDER / "runtime_ray_worker.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             text=True,
             env={"PATH": "/usr/bin:/bin", "RAY_USAGE_STATS_ENABLED": "0"},
         )
         started_s = time.perf_counter()
+        hangs = Timer(_START_S, self._process.kill)
+        hangs.start()
         try:
             self.version = self._answer()
         except OSError:
             self.close()
             raise
+        finally:
+            hangs.cancel()
         self.start_s = time.perf_counter() - started_s
 
     def seconds(self, figure: str, hosts: int, count: int) -> float:
@@ -92,12 +98,15 @@ class Ray:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
+        self._errors.close()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise OSError("Ray did not start, or ended")
+            self._errors.seek(0)
+            last = (self._errors.read().strip().splitlines() or ["it said nothing"])[-1]
+            raise OSError(f"Ray did not start, or ended: {last:.200}")
         return json.loads(line)
 
 

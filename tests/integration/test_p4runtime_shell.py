@@ -2,14 +2,10 @@
 
 import asyncio
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +19,10 @@ from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET, ipv4_packet
 from tests.integration.fabrics import DUMBBELL
+from tests.interpreters import interpreter_with
 from tests.patience import PATIENCE_S
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 
-_VERSION = "0.0.6"
 _SESSION = Path(__file__).with_name("shell_session.py")
 _ARP = ETHERNET + b"\x08\x06" + bytes(46)
 _DATA = ipv4_packet(FiveTuple(0x0A000001, 0x0A000002, UDP_PROTOCOL, 50_000, 4791), payload=bytes(30))
@@ -35,28 +31,7 @@ _DATA = ipv4_packet(FiveTuple(0x0A000001, 0x0A000002, UDP_PROTOCOL, 50_000, 4791
 @pytest.fixture(scope="module")
 def shell_python() -> Path:
     """Return an interpreter with p4runtime-shell, installed once: the shell needs an older protobuf than we do."""
-    cache = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / f"p4runtime-shell-{_VERSION}"
-    python, complete = folder / "bin" / "python", folder / "complete"
-    with (cache / f"{folder.name}.lock").open("w") as lock:
-        # Tests of this module may run in several processes.
-        flock(lock, LOCK_EX)
-        if not (python.exists() and complete.exists()):
-            shutil.rmtree(folder, ignore_errors=True)
-            _install(folder, python)
-            complete.touch()
-    return python
-
-
-def _install(folder: Path, python: Path) -> None:
-    """Install the interpreter; skip the test where that fails."""
-    install = (python, "-m", "pip", "install", "--quiet", f"p4runtime-shell=={_VERSION}")
-    for command in ((sys.executable, "-m", "venv", folder), install, (python, "-c", "import p4runtime_sh.shell")):
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ended.returncode:
-            last = (ended.stderr or ended.stdout).strip().splitlines()[-1:]
-            pytest.skip(f"p4runtime-shell {_VERSION} cannot be installed: {' '.join(last)}")
+    return interpreter_with("p4runtime-shell", "0.0.6", "p4runtime_sh.shell")
 
 
 @asynccontextmanager
