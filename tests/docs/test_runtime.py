@@ -53,12 +53,16 @@ def test_a_model_is_trained_on_batches_that_hosts_make(tmp_path: Path) -> None:
 def test_the_pictures_of_the_page_come_from_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     _ran("runtime_pictures.py", tmp_path, str(tmp_path))
-    equal, unequal, pipeline = (
-        (tmp_path / f"runtime-{name}.svg").read_text() for name in ("equal-shares", "shares", "pipeline")
+    equal, unequal, pipeline, one, eight, islands = (
+        (tmp_path / f"runtime-{name}.svg").read_text()
+        for name in ("equal-shares", "shares", "pipeline", "one-client", "eight-clients", "two-islands")
     )
     assert all(f"{client}, weight 1" in equal for client in "ABCD")
     assert "D, weight 8" in unequal
     assert all(name in pipeline for name in ("island-1, host 1", "forward", "backward", "update"))
+    assert "timer" in one
+    assert ">A<" in eight
+    assert all(name in islands for name in ("island-1, host 1", "gradients", "update"))
 
 
 def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Path) -> None:
