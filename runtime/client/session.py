@@ -145,6 +145,8 @@ class Runtime:
         except FutureTimeoutError:
             self._connection.forget(request)
             raise TimeoutError(f"array {array.handle} is not there after {timeout_s} s") from None
+        finally:
+            del arrival  # it has the error, whose traceback has this frame: the array would outlive its last reference
 
     def release(self, handle: int) -> None:
         """Note that nobody needs an array any more. Garbage collection calls it, so it takes no lock."""
