@@ -317,7 +317,7 @@ def program(call: Callable[..., Any]) -> TracedFunction:
     """Trace a Python function into one program, as a decorator.
 
     Its arguments and results are arrays, or tuples, lists and dicts of them. Other arrays that it uses become
-    arguments of the program.
+    arguments of the program. Where one of its calls returns rows of which no bound is known, it runs call by call.
     """
     return TracedFunction(call)
 
