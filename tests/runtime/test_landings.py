@@ -26,8 +26,8 @@ LOST = Failure("LostError", "gone")
 class Landed:
     """A store with the memory of a device, and what was told of shards of one array that land in it."""
 
-    def __init__(self, shards: int) -> None:
-        self.store = HostStore(HostMemory({HOST: 0, DEVICE: BUDGET_BYTES}))
+    def __init__(self, shards: int, host_bytes: int = 0) -> None:
+        self.store = HostStore(HostMemory({HOST: host_bytes, DEVICE: BUDGET_BYTES}))
         self.told: list[tuple[int, int]] = []
         self._landings = Landings(self.store, lambda sized: self.told.append((sized.shard, sized.rows)))
         for shard in range(shards):
@@ -58,6 +58,14 @@ def test_shards_land_in_order_as_there_is_room_for_their_rows() -> None:
     assert (landed.told, landed.used) == ([(0, 60), (1, 30), (2, 10)], (100, 0))
     landed.store.release(CLIENT, [HANDLE])
     assert (landed.used, landed.store.handles) == ((0, 0), 0)
+
+
+def test_shards_that_have_landed_are_spilled_for_others() -> None:
+    landed = Landed(3, host_bytes=200)
+    for shard in range(3):
+        landed.land(shard, 60)
+    assert (landed.told, landed.used) == ([(0, 60), (1, 60), (2, 60)], (60, 0))
+    assert landed.store.memory.used_bytes[HOST] == 120
 
 
 def test_what_its_device_could_never_hold_fails_by_name() -> None:
