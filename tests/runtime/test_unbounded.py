@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,12 @@ def test_a_function_of_pytorch_may_select(four: rt.VirtualSlice) -> None:
 
 
 @pytest.mark.slow
+def test_a_timer_returns_no_rows(four: rt.VirtualSlice) -> None:
+    paused = rt.pmap(rt.timer(0.001, outputs=ROWS), devices=four)(np.zeros(4))
+    assert rt.pmap(double, devices=four)(paused).numpy(PATIENCE_S).shape == (0, 2)
+
+
+@pytest.mark.slow
 def test_conditions_and_loops_go_on_as_in_python(runtime: rt.LocalRuntime, four: rt.VirtualSlice) -> None:
     one = runtime.make_virtual_device_set().add_slice(1)
     first, drop = rt.pmap(route, devices=four), rt.pmap(without_last, devices=four)
@@ -315,21 +322,24 @@ def small() -> Iterator[rt.LocalRuntime]:
         yield started
 
 
-slow_rows = rt.function(library="numpy", outputs=rt.ArraySpec((None,), "float64"))(
-    lambda count: (time.sleep(0.2), np.full(int(count[0]), count[0]))[1]
-)
+@rt.function(library="numpy", outputs=rt.ArraySpec((None,), "float64"))
+def once_it_is_there(path: Any, count: Any) -> Any:
+    while not Path(bytes(path).decode()).exists():
+        time.sleep(0.01)
+    return np.full(int(count[0]), count[0])
 
 
 @pytest.mark.slow
-def test_rows_wait_for_room_and_others_run_on(small: rt.LocalRuntime) -> None:
+def test_rows_wait_for_room_and_others_run_on(small: rt.LocalRuntime, tmp_path: Path) -> None:
     one = small.make_virtual_device_set().add_slice(1)
-    fill = rt.pmap(
-        rt.function(library="numpy", outputs=rt.ArraySpec((75,), "float64"))(lambda x: np.full(75, x[0])), devices=one
-    )
-    held = fill(np.ones(1)).wait(PATIENCE_S)
-    made, doubled = rt.pmap(slow_rows, devices=one), rt.pmap(double, devices=one)
-    waiting = made(np.array([60.0]))  # 480 bytes, where 400 are left
-    others = doubled(np.ones(3))
+    fill = rt.function(library="numpy", outputs=rt.ArraySpec((75,), "float64"))(lambda x: np.full(75, x[0]))
+    held = rt.pmap(fill, devices=one)(np.ones(1)).wait(PATIENCE_S)
+    gate = tmp_path / "gate"
+    path = np.frombuffer(str(gate).encode(), np.uint8)
+    waiting = rt.pmap(once_it_is_there, devices=one, in_axes=(None, 0))(path, np.array([60.0]))  # of 400 bytes, 480
+    others = rt.pmap(double, devices=one)(np.ones(3))
+    until(lambda: sum(hosts(small)[0]["queued"]) == 2)  # they have their memory
+    gate.touch()
     assert others.numpy(PATIENCE_S).tolist() == [2.0] * 3
     with pytest.raises(TimeoutError):
         waiting.wait(0.3)
@@ -396,7 +406,7 @@ def test_rows_that_wait_for_room_are_given_up_with_who_wants_them(small: rt.Loca
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "waits\n"
-        assert state() in (([400, 800], 1), ([480, 800], 1))
+        until(lambda: state() in (([400, 800], 1), ([480, 800], 1)))
         if is_released:
             process.stdin.write("\n")
             process.stdin.flush()
