@@ -18,7 +18,15 @@ from runtime.client.session import Runtime, needed_in
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
 from runtime.collectives import all_gather, all_reduce, num_shards, reduce_scatter, shard_index
 from runtime.control import cond, while_loop
-from runtime.errors import ComputationError, DisconnectedError, InputEndedError, LostError, RefusedError, RuntimeFailure
+from runtime.errors import (
+    ComputationError,
+    DisconnectedError,
+    InputEndedError,
+    LostError,
+    RefusedError,
+    RuntimeFailure,
+    UnboundedError,
+)
 from runtime.functions import Function, function, timer
 from runtime.inputs import InputPipeline, input_pipeline
 from runtime.program import Program
@@ -44,6 +52,7 @@ __all__ = [
     "Sharding",
     "TracedArray",
     "TracedFunction",
+    "UnboundedError",
     "VirtualDeviceSet",
     "VirtualSlice",
     "all_gather",

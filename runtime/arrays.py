@@ -7,6 +7,7 @@ range of a shard follows from its number, and nothing here grows with the number
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 ITEM_BYTES = {
     "bool": 1,
@@ -23,29 +24,44 @@ ITEM_BYTES = {
 }
 """The dtypes that arrays have: those that NumPy and PyTorch share, by their common name."""
 
+UNBOUNDED: Final = 2**63 - 1
+"""The number of rows of a ragged array of which no bound is known. It is no power of two, as bounds are."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, init=False)
 class ArraySpec:
     """Shape and dtype of an array.
 
-    How many rows a **ragged** array has depends on data; ``shape`` says at most how many.
+    How many rows a **ragged** array has depends on data; ``shape`` says at most how many. None as the first size says
+    that no bound is known: the array is ragged then, and **unbounded**.
 
-    Raises ValueError for a negative size, and for a ragged array without axes; TypeError for a dtype that NumPy and
-    PyTorch do not share.
+    Raises ValueError for a negative size, for None elsewhere, and for a ragged array without axes; TypeError for a
+    dtype that NumPy and PyTorch do not share.
     """
 
     shape: tuple[int, ...]
     dtype: str
     is_ragged: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
+    def __init__(self, shape: Sequence[int | None], dtype: str, is_ragged: bool = False) -> None:
+        sizes = tuple(shape)
+        if None in sizes[1:]:
+            raise ValueError(f"shape: only the first size may be None, got {sizes}")
+        is_bounded = not sizes or sizes[0] is not None
+        object.__setattr__(self, "shape", tuple([UNBOUNDED if size is None else int(size) for size in sizes]))
+        object.__setattr__(self, "dtype", dtype)
+        object.__setattr__(self, "is_ragged", is_ragged or not is_bounded)
         if any(size < 0 for size in self.shape):
             raise ValueError(f"shape: sizes must not be negative, got {self.shape}")
         if self.is_ragged and not self.shape:
             raise ValueError("shape: a ragged array must have an axis")
         if self.dtype not in ITEM_BYTES:
             raise TypeError(f"dtype: expected one of {', '.join(ITEM_BYTES)}, got {self.dtype!r}")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it is known how many rows it has at most."""
+        return not self.is_ragged or self.shape[0] != UNBOUNDED
 
     def is_met_by(self, shape: Sequence[int]) -> bool:
         """Return whether an array of a shape is so."""
@@ -55,10 +71,17 @@ class ArraySpec:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its elements, at most."""
-        return math.prod(self.shape) * ITEM_BYTES[self.dtype]
+        """Bytes of its elements, at most; 0 where no bound is known."""
+        return math.prod(self.shape) * ITEM_BYTES[self.dtype] if self.is_bounded else 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return math.prod(self.shape[1:]) * ITEM_BYTES[self.dtype]
 
     def __str__(self) -> str:
+        if not self.is_bounded:
+            return f"{self.dtype}[{','.join(('?', *map(str, self.shape[1:])))}]"
         return f"{self.dtype}[{'<=' if self.is_ragged else ''}{','.join(map(str, self.shape))}]"
 
 
@@ -83,13 +106,13 @@ class Sharding:
             raise ValueError(f"{spec} has no axis {self.axis}")
         if spec.is_ragged and self.axis:
             raise ValueError(f"{spec} is ragged, and can be cut along axis 0 alone")
-        if spec.shape[self.axis] % self.shards:
+        if spec.is_bounded and spec.shape[self.axis] % self.shards:
             raise ValueError(f"axis {self.axis} of {spec} cannot be cut into {self.shards} equal blocks")
 
     def shard_spec(self, spec: ArraySpec) -> ArraySpec:
         """Return what one shard of an array of ``spec`` is. Raises ValueError as ``check``."""
         self.check(spec)
-        if self.axis is None:
+        if self.axis is None or not spec.is_bounded:
             return spec
         shape = list(spec.shape)
         shape[self.axis] //= self.shards
@@ -102,8 +125,17 @@ class Sharding:
         if self.axis >= len(shard.shape):
             raise ValueError(f"{shard} has no axis {self.axis} along which shards could be joined")
         shape = list(shard.shape)
-        shape[self.axis] *= self.shards
+        if self.axis or shard.is_bounded:
+            shape[self.axis] *= self.shards
         return ArraySpec(tuple(shape), shard.dtype, shard.is_ragged)
+
+    def bounded(self, spec: ArraySpec, rows: int) -> ArraySpec:
+        """Return an array that was unbounded, now that its largest shard is known to have so many rows.
+
+        Its bound is the next power of two for each shard: so programs that take such arrays are few.
+        """
+        bound = 1 << (max(rows, 1) - 1).bit_length()
+        return self.whole_spec(ArraySpec((bound, *spec.shape[1:]), spec.dtype, is_ragged=True))
 
     def indices(self, spec: ArraySpec, shard: int) -> range:
         """Return the indices along ``axis`` that a shard holds; of copies, those along axis 0."""

@@ -2,15 +2,19 @@
 
 A call under a condition is **guarded**: each of its shards waits for the predicate as for an input. Where that says no,
 the shard costs no time and gives zeros. ``cond`` and ``while_loop`` then choose between what branches gave, so nobody
-sees these zeros.
+sees these zeros. In a function that runs call by call (``stepping``) they wait for the predicate, as Python would.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime.arrays import ArraySpec
+from runtime.client.array import Array
 from runtime.functions import function
-from runtime.structures import flatten, unflatten
+from runtime.stepping import is_stepping
+from runtime.structures import Structure, flatten, unflatten
 from runtime.tracing import Mapped, Trace, TracedArray, current_trace, spec_of
 
 _PREDICATE = ArraySpec((), "bool")
@@ -34,6 +38,8 @@ def cond(predicate: TracedArray, if_true: Callable[..., Any], if_false: Callable
         TypeError: The predicate is no boolean scalar.
         ValueError: There is no program being traced, or what the branches return differs.
     """
+    if _is_called():
+        return (if_true if _holds(predicate) else if_false)(*arguments)
     trace = _trace("cond")
     _check(predicate)
     with trace.guarded(predicate, when=True):
@@ -55,8 +61,15 @@ def while_loop(condition: Callable[..., TracedArray], body: Callable[..., Any], 
         TypeError: The condition is no boolean scalar.
         ValueError: There is no program being traced, or the body changes the shape of the state.
     """
-    trace = _trace("while_loop")
     leaves, structure = flatten(state)
+    if _is_called():
+        for _ in range(at_most):
+            if not _holds(condition(state)):
+                break
+            state = body(state)
+            _check_nesting(flatten(state)[1], structure)
+        return state
+    trace = _trace("while_loop")
     goes_on: TracedArray | None = None
     for _ in range(at_most):
         given = unflatten(structure, leaves)
@@ -68,8 +81,7 @@ def while_loop(condition: Callable[..., TracedArray], body: Callable[..., Any], 
         _check(goes_on)
         with trace.guarded(goes_on, when=True):
             after, after_structure = flatten(body(given))
-        if after_structure != structure:
-            raise ValueError("while_loop: the body must return arrays that are nested as the state is")
+        _check_nesting(after_structure, structure)
         leaves = _selected(trace, "while_loop", goes_on, after, leaves)
     return unflatten(structure, leaves)
 
@@ -81,10 +93,26 @@ def _trace(what: str) -> Trace:
     return trace
 
 
-def _check(predicate: object) -> None:
-    if not isinstance(predicate, TracedArray) or predicate.spec != _PREDICATE:
-        what = predicate.spec if isinstance(predicate, TracedArray) else type(predicate).__name__
+def _is_called() -> bool:
+    """Return whether the function runs call by call; what it calls may be traced again."""
+    return is_stepping() and current_trace() is None
+
+
+def _holds(predicate: object) -> bool:
+    """Wait for a predicate, and return what it says."""
+    _check(predicate, Array)
+    return bool(np.asarray(predicate))
+
+
+def _check(predicate: object, kind: type[TracedArray | Array] = TracedArray) -> None:
+    if not isinstance(predicate, kind) or predicate.spec != _PREDICATE:
+        what = predicate.spec if isinstance(predicate, kind) else type(predicate).__name__
         raise TypeError(f"predicate: expected a traced {_PREDICATE}, got {what}")
+
+
+def _check_nesting(after: Structure, before: Structure) -> None:
+    if after != before:
+        raise ValueError("while_loop: the body must return arrays that are nested as the state is")
 
 
 def _selected(trace: Trace, what: str, predicate: TracedArray, ones: Sequence[Any], others: Sequence[Any]) -> list[Any]:

@@ -6,6 +6,8 @@ RuntimeFailure
 ├── InputEndedError    an input function has no batch for this step
 ├── LostError          a process ended, and what was asked for with it
 └── DisconnectedError  the client has no connection to its runtime any more
+
+What raises an UnboundedError has asked nothing of the runtime: it is a TypeError.
 """
 
 
@@ -31,6 +33,10 @@ class LostError(RuntimeFailure):
 
 class DisconnectedError(RuntimeFailure):
     """The client has no connection to its runtime any more."""
+
+
+class UnboundedError(TypeError):
+    """There is no program of a function, as one of its calls returns rows of which no bound is known."""
 
 
 CAUSES = {each.__name__: each for each in (RefusedError, ComputationError, InputEndedError, LostError)}

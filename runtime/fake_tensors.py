@@ -37,7 +37,7 @@ def output_specs(
         try:
             returned = within(None if shards is None else _FakeGroup(shards), call, tensors)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
-            raise TypeError(f"{name}: the shapes of its outputs depend on data: {error.func}") from None
+            raise TypeError(f"{name}: the shapes of its outputs depend on data, so state them: {error.func}") from None
         except Exception as error:
             taken = ", ".join(map(str, inputs))
             raise TypeError(f"{name}: cannot take ({taken}): {type(error).__name__}: {error}") from error

@@ -95,7 +95,8 @@ def function(
     Args:
         call: Takes one array for each input and returns an array, or a tuple of them. It must not change its inputs.
         library: Whose arrays it takes: PyTorch's tensors or NumPy's arrays.
-        outputs: What a shard returns; needed unless PyTorch can find it out.
+        outputs: What a shard returns; needed unless PyTorch can find it out. Where no bound of the rows is known, the
+            first size is None.
         duration_s: A first guess of how long a shard takes. The scheduler learns the rest by measuring.
         name: What messages and traces call it.
         collective: Whether it uses ``runtime.collectives``, in which its shards wait for each other.

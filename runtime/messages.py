@@ -176,10 +176,14 @@ class Managed:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A shard of an array that was asked for; the payload is its data."""
+    """A shard of an array that was asked for; the payload is its data.
+
+    ``rows`` are those of the largest shard where no bound was known beforehand and no data were asked for, or -1.
+    """
 
     request: int
     shard: int
+    rows: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +313,16 @@ class ShardFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Sized:
+    """A shard of which no bound was known is there with so many rows, or will not be: then they are -1."""
+
+    client: int
+    handle: int
+    shard: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupsBroken:
     """Shards of a client failed in a collective call: executions from now on need a new generation of groups."""
 
@@ -335,7 +349,7 @@ _BY_NAME = {
 }
 
 
-_OF_WORDS = (Execute, Release, Fetch, Fetched, Run, ReleaseOn, FetchShard, ShardFetched)
+_OF_WORDS = (Execute, Release, Fetch, Fetched, Run, ReleaseOn, FetchShard, ShardFetched, Sized)
 """Messages of every run. Their headers begin with their place in this row, those of others with a bracket."""
 _WORD = struct.Struct("!q")
 _SUBPROGRAM_AT = 1 + 2 * _WORD.size

@@ -73,7 +73,8 @@ class Call:
 class Program:
     """A program. Raises ValueError unless all shapes fit, and every value is made before it is used.
 
-    So no program waits for itself, whatever text it comes from.
+    So no program waits for itself, whatever text it comes from. A call that returns rows of which no bound is known is
+    a program of its own, and no program takes such an array.
     """
 
     name: str
@@ -82,7 +83,13 @@ class Program:
     results: tuple[Value, ...]
 
     def __post_init__(self) -> None:
+        for node, spec in enumerate(self.arguments):
+            if not spec.is_bounded:
+                raise ValueError(f"{self.name}: argument {node} is {spec}, and no bound of its rows is known")
         for node, call in self.nodes():
+            if len(self.calls) > 1 and not all(output.spec.is_bounded for output in call.outputs):
+                what = f"{call.name} returns rows of which no bound is known, beside other calls"
+                raise ValueError(f"{self.name}: {what}")
             for given in call.inputs:
                 if given.value.node >= node:
                     raise ValueError(f"{self.name}: {call.name} takes {given.value} before it is made")

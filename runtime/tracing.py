@@ -2,7 +2,8 @@
 
 Inside a traced function arrays are symbols: they have a shape and no data. Each call of a mapped function adds one
 node. The function is traced once for each combination of argument shapes; what it returns then is the program. Outside
-of traced functions, each call is a program of its own.
+of traced functions, each call is a program of its own. So it is where a call of the function returns rows of which no
+bound is known (``stepping``).
 """
 
 import functools
@@ -16,7 +17,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from runtime import stepping
 from runtime.arrays import ArraySpec, Sharding
+from runtime.errors import UnboundedError
 from runtime.functions import Function, function
 from runtime.program import Call, Input, Output, Program, Value
 from runtime.structures import Structure, flatten, unflatten
@@ -104,6 +107,8 @@ class Trace:
         self._devices: list[Devices] = []
         self._guards: list[tuple[Value, bool]] = []
         self._runtime: Runner | None = None
+        self.unbounded: str | None = None
+        """A function that returns rows of which no bound is known: there will be no program."""
 
     def value(self, array: Any) -> Value:
         """Return the value of an array, which may be traced or not."""
@@ -192,7 +197,11 @@ class Mapped:
         """Add a node to the program that is being traced, or run a program of this call alone."""
         trace = _tracing.get()
         if trace is not None:
-            return _one_or_tuple(self._add_to(trace, arrays))
+            added = self._add_to(trace, arrays)
+            if not all(each.spec.is_bounded for each in added):
+                trace.unbounded = self.function.name
+                raise UnboundedError(f"{self.function.name}: no bound of the rows that it returns is known")
+            return _one_or_tuple(added)
         specs = tuple(map(spec_of, arrays))
         traced = self._alone.get(specs)
         if traced is None:
@@ -224,42 +233,61 @@ class Mapped:
         return [Sharding(axis, self.devices.size) for axis in each]
 
 
+_Traced = tuple[TracedProgram, Structure] | str
+"""A program with the nesting of its results, or the function because of which there is none."""
+
+
 class TracedFunction:
-    """A Python function that is traced once for each combination of argument shapes."""
+    """A Python function that is traced once for each combination of argument shapes.
+
+    Where one of its calls returns rows of which no bound is known, it runs call by call instead (``stepping``).
+    """
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call
-        self._traced: dict[tuple[Structure, tuple[ArraySpec, ...]], tuple[TracedProgram, Structure]] = {}
+        self._traced: dict[tuple[Structure, tuple[ArraySpec, ...]], _Traced] = {}
         functools.update_wrapper(self, call)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the program for these arguments; return futures, nested as the function nests its arrays."""
         if _tracing.get() is not None:
             return self._call(*arguments)
-        traced, leaves, returned = self._program(arguments)
+        leaves, structure = flatten(tuple(arguments))
+        found = self._found(leaves, structure)
+        if isinstance(found, str):
+            return stepping.called(self._call.__name__, self._call, structure, leaves)
+        traced, returned = found
         return unflatten(returned, traced.runtime.run(traced, [*leaves, *traced.captured]))
 
     def trace(self, *arguments: Any) -> Program:
-        """Return the program for arguments of these shapes, without running it."""
-        return self._program(arguments)[0].program
+        """Return the program for arguments like these, without running it. Raises UnboundedError if there is none."""
+        found = self._found(*flatten(tuple(arguments)))
+        if isinstance(found, str):
+            what = f"{found} returns rows of which no bound is known, so the function runs call by call"
+            raise UnboundedError(f"{self._call.__name__}: there is no program: {what}")
+        return found[0].program
 
-    def _program(self, arguments: Sequence[Any]) -> tuple[TracedProgram, list[Any], Structure]:
-        leaves, structure = flatten(tuple(arguments))
+    def _found(self, leaves: Sequence[Any], structure: Structure) -> "_Traced":
         specs = tuple(map(spec_of, leaves))
         found = self._traced.get((structure, specs))
         if found is None:
             found = self._traced[structure, specs] = self._trace(specs, structure)
-        return found[0], leaves, found[1]
+        return found
 
-    def _trace(self, specs: Sequence[ArraySpec], structure: Structure) -> tuple[TracedProgram, Structure]:
+    def _trace(self, specs: Sequence[ArraySpec], structure: Structure) -> "_Traced":
         name = self._call.__name__
         trace = Trace(name, specs)
         token = _tracing.set(trace)
         try:
             symbols = [TracedArray(spec, Value(node)) for node, spec in enumerate(specs)]
             returned, nesting = flatten(self._call(*unflatten(structure, symbols)))
+        except Exception:
+            if trace.unbounded is None:
+                raise
         finally:
             _tracing.reset(token)
+        if trace.unbounded is not None:  # also where the function has caught the error
+            return trace.unbounded
         for each in returned:
             if not isinstance(each, TracedArray):
                 raise TypeError(f"{name}: expected it to return traced arrays, got {each!r:.200}")
@@ -289,7 +317,7 @@ def program(call: Callable[..., Any]) -> TracedFunction:
     """Trace a Python function into one program, as a decorator.
 
     Its arguments and results are arrays, or tuples, lists and dicts of them. Other arrays that it uses become
-    arguments of the program.
+    arguments of the program. Where one of its calls returns rows of which no bound is known, it runs call by call.
     """
     return TracedFunction(call)
 

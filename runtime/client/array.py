@@ -24,24 +24,33 @@ class Array:
     Pass it to mapped functions and programs, which take it where it lies; ``numpy()`` brings it here. Whoever asks for
     what failed gets the error of the function that raised, with the traceback of the user's code. When the last
     reference goes, the runtime forgets the array.
+
+    ``known_spec`` is what is known of it by now.
     """
 
     def __init__(self, client: Fetcher, handle: int, spec: ArraySpec, sharding: Sharding) -> None:
         self.client = client
         self.handle = handle
-        self.spec = spec
+        self.known_spec = spec
         self.sharding = sharding
         self._data: np.ndarray[Any, Any] | None = None
 
     @property
+    def spec(self) -> ArraySpec:
+        """What it is. Where no bound of its rows is known, this waits until it is computed, and raises as ``wait``."""
+        if not self.known_spec.is_bounded:
+            self.client.fetch(self, False, None)
+        return self.known_spec
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of its axes; of the rows of a ragged array the most that there may be."""
+        """Sizes of its axes; of the rows of a ragged array the most that there may be. It waits as ``spec``."""
         return self.spec.shape
 
     @property
     def dtype(self) -> "np.dtype[Any]":
         """Its dtype."""
-        return np.dtype(self.spec.dtype)
+        return np.dtype(self.known_spec.dtype)
 
     def numpy(self, timeout_s: float | None = None) -> "np.ndarray[Any, Any]":
         """Return its data, once they are computed.
@@ -73,9 +82,9 @@ class Array:
         return float(self.item())
 
     def __len__(self) -> int:
-        if not self.spec.shape:
+        if not self.known_spec.shape:
             raise TypeError("an array without axes has no length")
-        return len(self.numpy()) if self.spec.is_ragged else self.spec.shape[0]
+        return len(self.numpy()) if self.known_spec.is_ragged else self.known_spec.shape[0]
 
     def __repr__(self) -> str:
         return repr(self.numpy())

@@ -145,6 +145,8 @@ class Runtime:
         except FutureTimeoutError:
             self._connection.forget(request)
             raise TimeoutError(f"array {array.handle} is not there after {timeout_s} s") from None
+        finally:
+            del arrival  # it has the error, whose traceback has this frame: the array would outlive its last reference
 
     def release(self, handle: int) -> None:
         """Note that nobody needs an array any more. Garbage collection calls it, so it takes no lock."""
@@ -232,7 +234,7 @@ class _Arrival:
     def __init__(self, array: Array, data: bool) -> None:
         self._array = array
         self._data = data
-        spec, sharding = array.spec, array.sharding
+        spec, sharding = array.known_spec, array.sharding
         self._left = sharding.shards if data and sharding.axis is not None else 1
         self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
         self._ragged: dict[int, np.ndarray[Any, Any]] = {}
@@ -243,6 +245,9 @@ class _Arrival:
         if isinstance(message, messages.Fetched) and frame is not None:
             if self._data:
                 self._put(message.shard, frame.payload)
+            elif message.rows >= 0:
+                array = self._array
+                array.known_spec = array.sharding.bounded(array.known_spec, message.rows)
             self._left -= 1
             if self._left == 0:
                 ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
@@ -258,7 +263,7 @@ class _Arrival:
         return True
 
     def _put(self, shard: int, payload: bytearray | memoryview) -> None:
-        spec, sharding = self._array.spec, self._array.sharding
+        spec, sharding = self._array.known_spec, self._array.sharding
         shape, data = sharding.shard_spec(spec).shape, np.frombuffer(payload, spec.dtype)
         if self._whole is None:
             self._ragged[shard] = data.reshape(len(data) // max(1, math.prod(shape[1:])), *shape[1:])

@@ -152,7 +152,7 @@ class LoadedFunction:
 
 
 class LoadedCall:
-    """A call of a program with its function."""
+    """A call of a program with its function; ``unbounded`` are the outputs of which no bound is known."""
 
     def __init__(self, call: Call, function: LoadedFunction) -> None:
         self.function = function
@@ -160,7 +160,8 @@ class LoadedCall:
         self._outputs = tuple(Stated(spec, np.dtype(spec.dtype)) for spec in specs)
         self._location = call.location
         self._guards = call.guards
-        self._is_large = any(spec.size_bytes >= LEAST_BYTES for spec in specs)
+        self._is_large = any(spec.size_bytes >= LEAST_BYTES or not spec.is_bounded for spec in specs)
+        self.unbounded = frozenset(number for number, spec in enumerate(specs) if not spec.is_bounded)
 
     @property
     def name(self) -> str:
@@ -231,10 +232,11 @@ _zeros_by_spec: dict[ArraySpec, Array] = {}
 
 
 def _zeros(spec: ArraySpec) -> Array:
-    """Return zeros that all timers share; nobody writes into arrays."""
+    """Return zeros that all timers share; nobody writes into arrays. There are no rows where no bound is known."""
     found = _zeros_by_spec.get(spec)
     if found is None:
-        found = _zeros_by_spec[spec] = np.zeros(spec.shape, spec.dtype)
+        shape = spec.shape if spec.is_bounded else (0, *spec.shape[1:])
+        found = _zeros_by_spec[spec] = np.zeros(shape, spec.dtype)
     return found
 
 

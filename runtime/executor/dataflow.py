@@ -17,11 +17,12 @@ from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.landings import Landing, Landings
 from runtime.executor.reservations import Reservations
 from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
 from runtime.lowering.subprograms import Send, Subprogram
-from runtime.messages import Failure, Run
+from runtime.messages import Failure, Run, Sized
 from runtime.program import Value
 
 
@@ -62,6 +63,9 @@ class Outside(Protocol):
     def completed(self, ended: "Completion", is_awaited: bool) -> None:
         """Report that a stretch has ended here; ``is_awaited`` where it made a result, for which a client may wait."""
 
+    def sized(self, told: Sized) -> None:
+        """Report how many rows a shard has of which no bound was known."""
+
 
 class Dataflow:
     """The executions of a host."""
@@ -71,6 +75,7 @@ class Dataflow:
         self._device_bytes = device_bytes
         self._store = store
         self._reservations = Reservations(store)
+        self._landings = Landings(store, outside.sized)
         self._outside = outside
         self._functions: dict[int, LoadedFunction] = {}
         self._subprograms: dict[int, LoadedSubprogram] = {}
@@ -212,13 +217,16 @@ class Dataflow:
             assert array is not None
             handle = execution.results.get((node, output))
             if handle is not None:
-                self._store.put(execution.client, handle, shard, array)
+                if output not in computation.function.unbounded or isinstance(array, Failure):
+                    self._store.put(execution.client, handle, shard, array)
                 execution.stretches[node].has_result = True
             self._give(execution, Value(node, output), shard, array)
         self._made_s = before_s
         held, computation.held = execution.held.pop((node, shard)), None
         if self._reservations.finish(held):
             self._reservations.release(held, execution.handles)
+        if computation.function.unbounded and done.outputs is not None:
+            self._land(execution, computation, done.outputs)
         execution.computations.pop((node, shard), None)
         execution.left -= 1
         stretch = execution.stretches[node]
@@ -276,6 +284,15 @@ class Dataflow:
                 self._arrive(execution, send.edge, send.piece.destination, shard, part)
             else:
                 self._outside.send_piece(send.host, execution.number, send, part)
+
+    def _land(self, execution: Execution, computation: Computation, outputs: Sequence[Array]) -> None:
+        """Let outputs land of which no bound was known; what the computation had reserved is free by now."""
+        node, shard, device = computation.node, computation.shard, computation.device
+        for output in computation.function.unbounded:
+            handle = execution.results.get((node, output))
+            if handle is not None:
+                name = computation.function.name
+                self._landings.land(Landing(execution.client, handle, shard, device, name, outputs[output]))
 
     def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
         receipt = execution.loaded.plan.receipts[edge, destination]

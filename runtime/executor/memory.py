@@ -39,7 +39,7 @@ class HostMemory:
         """Computations that wait for memory."""
         return self._store.num_stalled
 
-    def new_handle(self, execution: int) -> Handle:
+    def new_handle(self, execution: int | None) -> Handle:
         """Return a handle for what only an execution holds."""
         return Handle(f"execution {execution}", next(self._numbers))
 
@@ -52,7 +52,7 @@ class HostMemory:
     def reserve(
         self,
         client: int,
-        execution: int,
+        execution: int | None,
         device: int,
         outputs: Sequence[tuple[Handle, int, int]],
         inputs: Sequence[tuple[Handle, int]],
@@ -63,7 +63,7 @@ class HostMemory:
 
         Args:
             client: Whose computation it is.
-            execution: To which execution it belongs.
+            execution: To which execution it belongs; None where the client itself is to hold the outputs.
             device: Where it runs.
             outputs: Handle, shard and bytes of each output; the execution holds them.
             inputs: Handle and shard of inputs that lie on the device, or were spilled from it.
@@ -89,7 +89,7 @@ class HostMemory:
         self._carry_out()
         return reservation, False
 
-    def finish(self, client: int, execution: int, reservation: Reservation) -> None:
+    def finish(self, client: int, execution: int | None, reservation: Reservation) -> None:
         """Note that a computation has ended, or will not run; call it once, before its execution is dropped."""
         self._waiting.pop(reservation.allocation, None)
         self._store.finish(reservation.allocation)

@@ -127,6 +127,10 @@ class Executor:
             self._report_s = due_s
             self._loop.at(due_s, self._report)
 
+    def sized(self, told: messages.Sized) -> None:
+        """Report how many rows a shard has of which no bound was known."""
+        self._server.send(Kind.MESSAGE, messages.encode(told))
+
     def _report(self) -> None:
         self._report_s = math.inf
         if not self._completions:

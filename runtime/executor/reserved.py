@@ -45,6 +45,8 @@ class Group:
         inside = set(members)
         for node, shard in members:
             for output, made in enumerate(plan.calls[node].outputs):
+                if not made.spec.is_bounded:
+                    continue  # its memory is reserved once it is there (``landings``)
                 value = Value(node, output)
                 self.outputs.append((value, shard, made.sharding.shard_spec(made.spec).size_bytes))
                 receipts = [plan.receipts[send.edge, send.piece.destination] for send in plan.local(value, shard)]

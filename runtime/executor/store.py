@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runtime.executor.computations import Array
-from runtime.executor.memory import HostMemory
+from runtime.executor.memory import HostMemory, Reservation
 from runtime.messages import Failure
 from runtime.store.buffers import Handle
 
@@ -14,9 +14,10 @@ Found = Array | Failure
 
 @dataclass(slots=True)
 class _Shard:
-    """A shard that is there, has failed, or is still expected."""
+    """A shard that is there, has failed, or is still expected; ``awaited`` is room that it waits for."""
 
     found: Found | None = None
+    awaited: Reservation | None = None
     waiting: list[Callable[[Found], None]] = field(default_factory=list)
 
 
@@ -54,11 +55,31 @@ class HostStore:
         """Say that a shard will come."""
         self._shards.setdefault((client, handle), {})[shard] = _Shard()
 
+    def is_expected(self, client: int, handle: int, shard: int) -> bool:
+        """Return whether a shard is to come that nobody has released."""
+        entry = self._shards.get((client, handle), {}).get(shard)
+        return entry is not None and entry.found is None
+
+    def await_room(self, client: int, handle: int, shard: int, reservation: Reservation) -> None:
+        """Note that a shard that is expected waits for room, which the client holds from now on.
+
+        It is given up where the shard fails or is released.
+        """
+        self._shards[client, handle][shard].awaited = reservation
+        self._kept.add((client, handle))
+
+    def _end_wait(self, client: int, entry: _Shard) -> None:
+        """End the reservation of a shard: it is there, and may be spilled, or will not be."""
+        reservation, entry.awaited = entry.awaited, None
+        if reservation is not None:
+            self.memory.finish(client, None, reservation)
+
     def put(self, client: int, handle: int, shard: int, found: Found) -> None:
         """Fill a shard that is expected, if nobody has released it meanwhile, and give it to those who wait."""
         entry = self._shards.get((client, handle), {}).get(shard)
         if entry is not None and entry.found is None:
             entry.found = found
+            self._end_wait(client, entry)
             waiting, entry.waiting = entry.waiting, []
             for give in waiting:
                 give(found)
@@ -86,7 +107,9 @@ class HostStore:
 
     def _forget(self, client: int, handle: int, shard: int, _: Found | None = None) -> None:
         shards = self._shards.get((client, handle), {})
-        shards.pop(shard, None)
+        entry = shards.pop(shard, None)
+        if entry is not None:
+            self._end_wait(client, entry)
         if not shards:
             self._shards.pop((client, handle), None)
             if (client, handle) in self._kept:

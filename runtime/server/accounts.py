@@ -19,6 +19,8 @@ class HeldArray:
     """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there.
 
     ``has_ended`` says that what makes it has ended on all hosts, ``is_there`` that it then was computed everywhere.
+    Where no bound of its rows is known, it is there once hosts have told the rows of all shards; ``rows`` are those of
+    the largest.
     """
 
     spec: ArraySpec
@@ -28,14 +30,28 @@ class HeldArray:
     size_bytes: int = 0
     has_ended: bool = False
     is_there: bool = False
+    rows: int = -1
     _waiting: list[Callable[[], None]] = field(default_factory=list)
+    _sized: set[int] | None = None
 
     def when_ended(self, call: Callable[[], None]) -> None:
         """Call once it has ended."""
         self._waiting.append(call)
 
+    def take_rows(self, shard: int, rows: int) -> bool:
+        """Note the rows of a shard; return whether those of all are known, and with them a bound."""
+        self._sized = self._sized or set()
+        self._sized.add(shard)
+        self.rows = max(self.rows, rows)
+        if len(self._sized) < self.layout.sharding.shards:
+            return False
+        self.spec = self.layout.sharding.bounded(self.spec, self.rows)
+        return True
+
     def end(self, *, is_there: bool) -> None:
         """Note that it has ended, and tell those who wait."""
+        if is_there and not self.spec.is_bounded:
+            return  # hosts have still to tell its rows
         self.has_ended, self.is_there = True, is_there
         if self._waiting:
             waiting, self._waiting = self._waiting, []
@@ -123,6 +139,11 @@ class Account:
         self.arrays[handle] = array
         self.ledger.arrays += 1
         self.ledger.held_bytes += array.size_bytes
+
+    def count(self, array: HeldArray, size_bytes: int) -> None:
+        """Note that an array that is held takes so many bytes more."""
+        array.size_bytes += size_bytes
+        self.ledger.held_bytes += size_bytes
 
     def let_go(self, handle: int) -> HeldArray | None:
         """Forget an array, and return it if there is one."""

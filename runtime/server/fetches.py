@@ -47,7 +47,7 @@ class Fetches:
             account.channel.send(messages.FetchFailed(message.request, held.failure))
             return
         if held.is_there and not message.data:
-            account.channel.send(messages.Fetched(message.request, 0))
+            account.channel.send(messages.Fetched(message.request, 0, held.rows))
             return
         hosts = held.layout.placement.hosts
         shards = range(1) if message.data and held.layout.sharding.axis is None else range(len(hosts))

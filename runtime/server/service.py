@@ -25,6 +25,7 @@ from runtime.server.islands import Islands
 from runtime.server.operations import Operations
 from runtime.server.plans import NumberedFunction, RegisteredProgram
 from runtime.server.settings import ClientSettings, ServerSettings
+from runtime.server.sizes import Sizes
 from runtime.server.status import StatusReports
 from runtime.substrates.interface import HostSettings, Substrate
 
@@ -53,6 +54,7 @@ class Server:
         self._dispatch = dispatch(self._hosts)
         self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
         self._fetches = Fetches(self._hosts)
+        self._sizes = Sizes(self._accounts, self._hosts)
         self._status = StatusReports(self._islands, self._hosts, self._accounts)
         self._all_hosts_are_there = asyncio.Event()
         self._ended = asyncio.Event()
@@ -188,6 +190,8 @@ class Server:
             case messages.GroupsBroken(client, generation) if client in self._accounts:
                 account = self._accounts[client]
                 account.groups = max(account.groups, generation + 1)
+            case messages.Sized() as message:
+                self._sizes.take(message)
             case messages.Usage() as message:
                 self._status.take(message)
 
@@ -281,6 +285,7 @@ class Server:
             for held in account.arrays.values():
                 if held.failure is None and host.number in held.layout.placement.shards_by_host:
                     held.failure = failure
+                    held.end(is_there=False)
         self._fetches.fail_on(host.number, failure)
         remapped, unmapped = self._islands.remove_host(host.number)
         by_label = {account.label: account for account in self._accounts.values()}

@@ -50,6 +50,13 @@ def test_a_model_is_trained_on_batches_that_hosts_make(tmp_path: Path) -> None:
     assert [abs(float(each)) for each in re.findall(r"[\d.]+", weights)] == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
+def test_tokens_are_routed_to_experts_without_a_bound(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "runtime.md").read_text(encoding="utf-8")
+    printed = _ran("routing.py", tmp_path)
+    assert printed.startswith("1 tokens: ")
+    assert f"```text\n{printed}```" in page
+
+
 def test_the_pictures_of_the_page_come_from_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     _ran("runtime_pictures.py", tmp_path, str(tmp_path))

@@ -18,7 +18,7 @@ from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
 from runtime.lowering.assign import AT_CLIENT, Layout, Placement
 from runtime.lowering.subprograms import LoweredProgram, Send, lower
-from runtime.messages import Failure, RegisterFunction, Run
+from runtime.messages import Failure, RegisterFunction, Run, Sized
 from runtime.program import Call, Input, Output, Program, Value
 from runtime.server.arguments import ArgumentPieces
 from runtime.sources import described
@@ -45,7 +45,11 @@ def fail(x: Array) -> Array:
     raise ValueError(f"no luck with {x.shape}")
 
 
-FUNCTIONS: Sequence[Callable[..., Any]] = (scale, add, fail)
+def repeat(x: Array) -> Array:
+    return x.repeat(int(x[0, 0]) % 4, axis=0)
+
+
+FUNCTIONS: Sequence[Callable[..., Any]] = (scale, add, fail, repeat)
 
 
 @dataclass
@@ -59,6 +63,7 @@ class Host:
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
     ended: list[tuple[int, int]] = field(default_factory=list)
     awaited: set[tuple[int, int]] = field(default_factory=set)
+    told: list[Sized] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         budgets_bytes = dict.fromkeys(range(DEVICES), self.device_bytes)
@@ -98,6 +103,9 @@ class Host:
         assert (ended.device_s >= 0, ended.end_s) == (True, 0)
         self.ended.append((ended.execution, ended.first))
         self.awaited |= {ended[:2]} if is_awaited else set()
+
+    def sized(self, told: Sized) -> None:
+        self.told.append(told)
 
     def steps(self) -> list[Callable[[], None]]:
         """What can happen here next."""
