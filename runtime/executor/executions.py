@@ -7,7 +7,7 @@ from runtime.executor.computations import Array, Computation, Feed, LoadedCall, 
 from runtime.executor.groups import ShardGroup
 from runtime.executor.reserved import Group, Handles, Held, groups_of
 from runtime.lowering.resharding import Piece
-from runtime.lowering.subprograms import HostPlan, Subprogram
+from runtime.lowering.subprograms import HostPlan, Receipt, Subprogram
 from runtime.program import Value
 
 
@@ -53,6 +53,16 @@ class LoadedSubprogram:
             found = nodes, tuple(groups_of(self.plan, nodes, self._device_bytes))
             self._stretches[first, last] = found
         return found
+
+    def called(self, edge: int, shard: int) -> tuple[LoadedCall, Receipt]:
+        """Return which call waits for a shard of an edge, and what for."""
+        receipt = self.plan.receipts[edge, shard]
+        return self.calls[receipt.edge.node], receipt
+
+    def is_expected(self, edge: int, destination: int, source: int) -> bool:
+        """Return whether a shard of an edge waits for a piece of a source shard."""
+        receipt = self.plan.receipts.get((edge, destination))
+        return receipt is not None and source in receipt.edge.resharding.sources(destination)
 
     def piece(self, edge: int, destination: int, source: int) -> Piece:
         """Return the piece of a tuple."""

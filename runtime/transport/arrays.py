@@ -97,14 +97,11 @@ class ArenaArrays:
         with self.used():
             return np.empty(shape, made)
 
-    def copied(self, array: Array) -> Array | None:
-        """Return a copy that lies in the arena, in a row; None if it has no room."""
+    def room(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array | None:
+        """Return an array of arbitrary content that lies in the arena, in a row; None if it has no room."""
         with self.used():
-            copy = np.empty(array.shape, array.dtype)
-        if self.offset_bytes(copy) is None:
-            return None
-        np.copyto(copy, array)
-        return copy
+            made = np.empty(shape, dtype)
+        return None if self.offset_bytes(made) is None else made
 
     def offset_bytes(self, array: Array) -> int | None:
         """Return where the first element lies; None if that is not in the arena."""

@@ -43,21 +43,13 @@ class Segment:
     def attach(cls, descriptor: int) -> Self:
         """Map a segment of another process, and take over the descriptor.
 
-        Raises FrameError, and closes the descriptor, for what is no sealed segment.
+        Closes the descriptor in any case. Raises FrameError for what is no sealed segment, and OSError where there is
+        no room for it.
         """
         try:
-            try:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode) or not fcntl.fcntl(descriptor, _F_GET_SEALS) & _F_SEAL_SHRINK:
-                    raise FrameError("segment: expected memory that cannot shrink")
-                view = memoryview(mmap.mmap(descriptor, status.st_size))
-            finally:
-                os.close(descriptor)
-        except (OSError, ValueError) as error:
-            if isinstance(error, FrameError):
-                raise
-            raise FrameError(f"segment: what was received is none: {error}") from None
-        return cls(-1, view)
+            return cls(-1, memoryview(mmap.mmap(descriptor, _sealed_bytes(descriptor))))
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         """Give the memory back, once no view of it is left; the kernel frees it when nobody has it."""
@@ -71,3 +63,15 @@ class Segment:
         if offset_bytes < 0 or size_bytes < 0 or offset_bytes + size_bytes > len(self.view):
             raise FrameError(f"segment: {size_bytes} bytes at {offset_bytes} are not inside its {len(self.view)}")
         return self.view[offset_bytes : offset_bytes + size_bytes]
+
+
+def _sealed_bytes(descriptor: int) -> int:
+    """Return the size of a segment. Raises FrameError for what is none."""
+    try:
+        status = os.fstat(descriptor)
+        seals = fcntl.fcntl(descriptor, _F_GET_SEALS) if stat.S_ISREG(status.st_mode) else 0
+    except OSError as error:
+        raise FrameError(f"segment: what was received is none: {error}") from None
+    if not seals & _F_SEAL_SHRINK or not status.st_size:
+        raise FrameError("segment: expected memory that cannot shrink")
+    return status.st_size

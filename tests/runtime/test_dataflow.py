@@ -57,6 +57,7 @@ class Host:
     device_bytes: int
     wire: dict[int, deque[partial[None]]] = field(default_factory=dict)
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
+    copied: deque[Callable[[], None]] = field(default_factory=deque)
     ended: list[tuple[int, int]] = field(default_factory=list)
     awaited: set[tuple[int, int]] = field(default_factory=set)
 
@@ -73,6 +74,10 @@ class Host:
 
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
         return np.empty(shape, dtype)
+
+    def copy(self, to: Array, source: Array, on_done: Callable[[], None]) -> None:
+        np.copyto(to, source)
+        self.copied.append(on_done)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         self._send(host, execution, send, failure)
@@ -103,7 +108,8 @@ class Host:
         """What can happen here next."""
         sends = [queue.popleft for queue in self.wire.values() if queue]
         runs = [partial(self._run, queue) for queue in self.queues if queue and queue[0].missing == 0]
-        return [*[partial(_call, each) for each in sends], *runs]
+        copies = [partial(_call, self.copied.popleft)] if self.copied else []
+        return [*[partial(_call, each) for each in sends], *runs, *copies]
 
     def _run(self, queue: deque[Computation]) -> None:
         computation = queue.popleft()
@@ -114,7 +120,7 @@ class Host:
         self.dataflow.end_computation(computation, done, 0)
 
 
-def _call(take: Callable[[], partial[None]]) -> None:
+def _call(take: Callable[[], Callable[[], None]]) -> None:
     take()()
 
 
