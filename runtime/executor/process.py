@@ -24,6 +24,7 @@ from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
 from runtime.executor.peers import Peers, bytes_of
 from runtime.executor.store import Found, HostStore
+from runtime.executor.trimming import Trimming
 from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, GRANT, MOST_BYTES, PIECE, Frame, Kind
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
@@ -55,6 +56,7 @@ class Executor:
         self._report_s = math.inf
         self._prepared_s = 0.0
         self._arrays = ArenaArrays(Arena(_arena_bytes(settings)))
+        self._trimming = Trimming(self._loop, self._arrays.arena)
         self._copies = Copies(self._loop)
         self._peers = Peers(self._loop, settings, self._arrays, self._copies, self._dataflow, self._tell)
         self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
@@ -228,6 +230,7 @@ class Executor:
             "spilled_bytes": self._store.memory.used_bytes[HOST],
             "stalled": self._store.memory.stalled,
             "shared_bytes": self._arrays.arena.used_bytes,
+            "resident_bytes": self._arrays.arena.segment.resident_bytes,
             "lent": self._peers.lent,
             "executions": self._dataflow.running,
             "loaded": self._dataflow.loaded,

@@ -14,6 +14,7 @@ from runtime.frames import FrameError
 
 _F_ADD_SEALS = 1033
 _F_GET_SEALS = 1034
+_FILE_BLOCK_BYTES = 512
 _F_SEAL_SEAL = 0x1
 _F_SEAL_SHRINK = 0x2
 _F_SEAL_GROW = 0x4
@@ -57,6 +58,17 @@ class Segment:
             os.close(self.descriptor)
             self.descriptor = -1
         self.view = memoryview(b"")
+
+    def give_back(self, offset_bytes: int, size_bytes: int) -> None:
+        """Give the memory of whole pages back: all who have the segment see zeros there from now on."""
+        mapped = self.view.obj
+        assert isinstance(mapped, mmap.mmap)
+        mapped.madvise(mmap.MADV_REMOVE, offset_bytes, size_bytes)
+
+    @property
+    def resident_bytes(self) -> int:
+        """How much memory a segment that was created here has."""
+        return os.fstat(self.descriptor).st_blocks * _FILE_BLOCK_BYTES
 
     def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """Return a part of it. Raises FrameError where it does not lie inside."""
