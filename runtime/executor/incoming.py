@@ -80,16 +80,13 @@ class Incoming:
         print(f"host {self._host}, of host {self.sender}: {what}", file=sys.stderr, flush=True)
 
     def _mapped(self, descriptor: int | None) -> Segment | None:
-        """Map the memory of the other host. Raises FrameError for what is no memory."""
+        """Map the memory of the other host; return None where that cannot be done, so that it has to send."""
         if descriptor is None:
             return None
         try:
             return Segment.attach(descriptor)
         except OSError as error:
-            if isinstance(error, FrameError):
-                self._complain(f"refused what it sent as its memory: {error}")
-                raise
-            self._complain(f"cannot map its memory, so it has to send: {error.strerror}")
+            self._complain(f"cannot map its memory, so it has to send: {error}")
             return None
 
     def _take(self, connection: Connection, frame: Frame) -> None:

@@ -7,7 +7,7 @@ from runtime.transport.arena import Arena
 
 PERIOD_S = 10.0
 """Memory that was free for one to two periods is given back."""
-_STEP_BYTES = 1 << 25
+_STEP_BYTES = 1 << 23
 _STEP_S = 0.005
 """The loop does other things between steps, each of which takes it a few milliseconds."""
 

@@ -8,6 +8,7 @@ import fcntl
 import mmap
 import os
 import stat
+from contextlib import suppress
 from typing import Self
 
 from runtime.frames import FrameError
@@ -67,8 +68,10 @@ class Segment:
 
     @property
     def resident_bytes(self) -> int:
-        """How much memory a segment that was created here has."""
-        return os.fstat(self.descriptor).st_blocks * _FILE_BLOCK_BYTES
+        """How much memory a segment that was created here has; 0 where its descriptor is closed."""
+        with suppress(OSError):
+            return os.fstat(self.descriptor).st_blocks * _FILE_BLOCK_BYTES
+        return 0
 
     def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """Return a part of it. Raises FrameError where it does not lie inside."""
