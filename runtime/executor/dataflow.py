@@ -380,4 +380,5 @@ def _shape(size_bytes: int, spec: ArraySpec, piece: Piece) -> tuple[int, ...]:
 
 
 def _array(data: bytearray | memoryview, spec: ArraySpec, piece: Piece) -> Array:
-    return np.frombuffer(data, spec.dtype).reshape(_shape(len(data), spec, piece))
+    shape = _shape(len(data), spec, piece)
+    return np.frombuffer(data, spec.dtype).reshape(shape)

@@ -55,10 +55,10 @@ class KnownSockets(Loop):
 class Host:
     """A host with a loop in a thread of its own, which takes note of what it receives."""
 
-    def __init__(self, number: int, address: str) -> None:
+    def __init__(self, number: int, address: str, room_bytes: int) -> None:
         self.received: SimpleQueue[tuple[tuple[int, int, int, int], Any]] = SimpleQueue()
         self.places: dict[tuple[int, int, int, int], memoryview] = {}
-        self.arrays = ArenaArrays(Arena(ROOM_BYTES))
+        self.arrays = ArenaArrays(Arena(room_bytes))
         self.loop = KnownSockets()
         self.others: dict[int, Host] = {}
         settings = HostSettings(number, 1, address, "", SECRET)
@@ -112,8 +112,8 @@ class Host:
 
 
 @contextmanager
-def two_hosts(*addresses: str) -> Iterator[tuple[Host, Host]]:
-    hosts = [Host(number, address) for number, address in enumerate(addresses)]
+def two_hosts(*addresses: str, room_bytes: int = ROOM_BYTES) -> Iterator[tuple[Host, Host]]:
+    hosts = [Host(number, address, room_bytes) for number, address in enumerate(addresses)]
     known = {number: host.peers.address for number, host in enumerate(hosts)}
     for host in hosts:
         host.others = dict(enumerate(hosts))
