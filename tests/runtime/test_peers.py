@@ -118,9 +118,11 @@ def two_hosts(*addresses: str, room_bytes: int = ROOM_BYTES) -> Iterator[tuple[H
     for host in hosts:
         host.others = dict(enumerate(hosts))
         host.peers.take_addresses(known)
-    yield hosts[0], hosts[1]
-    for host in hosts:
-        host.end()
+    try:
+        yield hosts[0], hosts[1]
+    finally:
+        for host in hosts:
+            host.end()
 
 
 @pytest.fixture(scope="module")
