@@ -15,7 +15,6 @@ import numpy as np
 from runtime.executor.loop import Loop
 
 Array = np.ndarray[Any, Any]
-_Copy = tuple[Array, Array, Callable[[], None]]
 
 AT_ONCE_BYTES = 1 << 20
 _OF_A_TURN_BYTES = 1 << 23
@@ -43,20 +42,30 @@ class Copies:
             self._todo = SimpleQueue()
             Thread(target=self._work, args=(self._todo,), name="copies", daemon=True).start()
         self._loop.busy_threads += 1
-        self._todo.put((to, source, on_done))
+        self._todo.put(_Copy(self._loop, to, source, on_done))
 
     def _end_turn(self) -> None:
         self._copied_bytes = 0
 
     def _work(self, todo: "SimpleQueue[_Copy]") -> None:
         while True:
-            self._run(*todo.get())  # keeps nothing of what it copied while it waits
+            todo.get().run()
 
-    def _run(self, to: Array, source: Array, on_done: Callable[[], None]) -> None:
-        np.copyto(to, source)
-        del to, source
-        self._loop.post(lambda: self._end(on_done))
 
-    def _end(self, on_done: Callable[[], None]) -> None:
+class _Copy:
+    """A copy for the thread; once it has ended, the thread keeps neither array nor what was called back."""
+
+    def __init__(self, loop: Loop, to: Array, source: Array, on_done: Callable[[], None]) -> None:
+        self._loop = loop
+        self._job: tuple[Array, Array, Callable[[], None]] | None = (to, source, on_done)
+
+    def run(self) -> None:
+        assert self._job is not None
+        np.copyto(self._job[0], self._job[1])
+        self._loop.post(self._end)
+
+    def _end(self) -> None:
+        assert self._job is not None
+        on_done, self._job = self._job[2], None
         self._loop.busy_threads -= 1
         on_done()

@@ -5,9 +5,11 @@ all pieces of its inputs have come; nothing passes between the nodes of one shar
 before the server's ``Run``, since all hosts are told at once: they wait for it.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -192,12 +194,13 @@ class Dataflow:
         self._arrive(execution, edge, destination, source, array)
 
     def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
-        """Fail the computation that waits for a piece, which was lost on its way."""
+        """Fail the computation that waits for a piece, which was lost on its way. Raises KeyError if none does."""
         execution = self._executions.get(number)
         if execution is None:
             if number > self._last:
                 self._wait(number, partial(self.lose, number, edge, destination, source, cause))
             return
+        execution.loaded.piece(edge, destination, source)
         call, receipt = execution.loaded.called(edge, destination)
         what = f"shard {source} of input {receipt.edge.position}"
         self._arrive(execution, edge, destination, source, Failure("LostError", f"{call.name}: {what}: {cause}"))
@@ -225,16 +228,17 @@ class Dataflow:
         try:
             self.receive(number, edge, destination, source, data)
         except FrameError as error:
-            execution = self._executions[number]
             print(f"host {self._host}: refused a piece of execution {number}: {error}", file=sys.stderr, flush=True)
-            if execution.loaded.is_expected(edge, destination, source):
+            with suppress(KeyError):  # nothing waits for what is no piece
                 self.lose(number, edge, destination, source, f"host {self._host} refused it: {error}")
 
     def _expected(self, execution: Execution, edge: int, destination: int, source: int) -> tuple[Receipt, Piece]:
-        if not execution.loaded.is_expected(edge, destination, source):
+        loaded = execution.loaded
+        try:
+            return loaded.plan.receipts[edge, destination], loaded.piece(edge, destination, source)
+        except KeyError:
             where = f"edge {edge} from shard {source} to shard {destination}"
-            raise FrameError(f"execution {execution.number} expects no piece on {where}")
-        return execution.loaded.plan.receipts[edge, destination], execution.loaded.piece(edge, destination, source)
+            raise FrameError(f"execution {execution.number} expects no piece on {where}") from None
 
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
@@ -368,10 +372,11 @@ class Dataflow:
 
 def _shape(size_bytes: int, spec: ArraySpec, piece: Piece) -> tuple[int, ...]:
     """Return the shape of a piece of so many bytes. Raises FrameError where it has none."""
-    shape = tuple(each.stop - each.start for each in piece.destination_slices)
-    most_bytes = ArraySpec(shape, spec.dtype).size_bytes
+    shape = tuple([each.stop - each.start for each in piece.destination_slices])
+    item_bytes = np.dtype(spec.dtype).itemsize
+    most_bytes = math.prod(shape) * item_bytes
     if spec.is_ragged and size_bytes < most_bytes:
-        row_bytes = ArraySpec((1, *shape[1:]), spec.dtype).size_bytes
+        row_bytes = math.prod(shape[1:]) * item_bytes
         if size_bytes % row_bytes == 0:
             return size_bytes // row_bytes, *shape[1:]
     if size_bytes != most_bytes:

@@ -59,18 +59,14 @@ class LoadedSubprogram:
         receipt = self.plan.receipts[edge, shard]
         return self.calls[receipt.edge.node], receipt
 
-    def is_expected(self, edge: int, destination: int, source: int) -> bool:
-        """Return whether a shard of an edge waits for a piece of a source shard."""
-        receipt = self.plan.receipts.get((edge, destination))
-        return receipt is not None and source in receipt.edge.resharding.sources(destination)
-
     def piece(self, edge: int, destination: int, source: int) -> Piece:
-        """Return the piece of a tuple."""
+        """Return the piece of a tuple. Raises KeyError where there is none."""
         found = self._pieces.get((edge, destination, source))
         if found is None:
-            receipt = self.plan.receipts[edge, destination]
-            found = receipt.edge.resharding.piece(source, destination)
-            self._pieces[edge, destination, source] = found
+            resharding = self.plan.receipts[edge, destination].edge.resharding
+            if source not in resharding.sources(destination):
+                raise KeyError(source)
+            found = self._pieces[edge, destination, source] = resharding.piece(source, destination)
         return found
 
 

@@ -84,15 +84,20 @@ class Peers:
 
     def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
         """Send a piece, which does not change any more."""
-        name = _name(execution, send)
         peer = self._peer(host)
         if peer is None:
             return
+        name = _name(execution, send)
+        if data.flags.c_contiguous:
+            offset_bytes = self._offset_bytes(peer, data)
+            if offset_bytes is not None:
+                peer.lend(name, data, offset_bytes)
+                return
         place = self._place(peer, data)
         if place is data:
-            self._pass(peer, name, data)
+            peer.send(Kind.PIECE, name, bytes_of(data))
         else:
-            self._copies.copy(place, data, partial(self._pass_copy, host, name, place))
+            self._copies.copy(place, data, partial(self._pass, host, name, place))
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Say that a piece will never come."""
@@ -123,28 +128,27 @@ class Peers:
                 del self._ended[message.connection]
 
     def _place(self, peer: Outgoing, data: Array) -> Array:
-        """Return where data are to lie to be passed: where they do, or in new memory."""
-        is_row = data.flags.c_contiguous
+        """Return where data that cannot be lent as they lie are to be: in the arena, or at least in a row."""
         if data.nbytes >= LEAST_BYTES and peer.can_lend:
-            if is_row and self._arrays.offset_bytes(data) is not None:
-                return data
             room = self._arrays.room(data.shape, data.dtype)
             if room is not None:
                 return room
-        return data if is_row else np.empty(data.shape, data.dtype)
+        return data if data.flags.c_contiguous else np.empty(data.shape, data.dtype)
 
-    def _pass_copy(self, host: int, name: Name, data: Array) -> None:
-        peer = self._peer(host)
-        if peer is not None:
-            self._pass(peer, name, data)
-
-    def _pass(self, peer: Outgoing, name: Name, data: Array) -> None:
+    def _pass(self, host: int, name: Name, data: Array) -> None:
         """Lend or send an array whose elements lie in a row."""
-        offset_bytes = self._arrays.offset_bytes(data) if data.nbytes >= LEAST_BYTES and peer.can_lend else None
+        peer = self._peer(host)
+        if peer is None:
+            return
+        offset_bytes = self._offset_bytes(peer, data)
         if offset_bytes is None:
             peer.send(Kind.PIECE, name, bytes_of(data))
         else:
             peer.lend(name, data, offset_bytes)
+
+    def _offset_bytes(self, peer: Outgoing, data: Array) -> int | None:
+        """Return where in the arena an array lies that can be lent; None for others."""
+        return self._arrays.offset_bytes(data) if data.nbytes >= LEAST_BYTES and peer.can_lend else None
 
     def _peer(self, host: int) -> Outgoing | None:
         """Return the connection to a host, a new one where there is none; None if the host is gone."""

@@ -107,32 +107,29 @@ class Arena:
 
     def allocate(self, size_bytes: int) -> int | None:
         """Return the offset of a range whose contents are arbitrary; None if no free range is as large."""
-        found = self._allocate(size_bytes)
-        return None if found is None else found[0]
+        return self._allocate(size_bytes, None)
 
     def allocate_zeros(self, size_bytes: int) -> int | None:
         """Return the offset of a range of zeros; None if no free range is as large."""
-        found = self._allocate(size_bytes)
-        if found is None:
-            return None
-        offset_bytes, warm = found
+        warm: list[tuple[int, int]] = []
+        offset_bytes = self._allocate(size_bytes, warm)
         for begin, part_bytes in warm:  # the others are zeros already
             ctypes.memset(self.address + begin, 0, part_bytes)
         return offset_bytes
 
-    def _allocate(self, size_bytes: int) -> tuple[int, list[tuple[int, int]]] | None:
-        """Return the offset of a new range, and which parts of it may have content."""
+    def _allocate(self, size_bytes: int, warm: list[tuple[int, int]] | None) -> int | None:
+        """Return the offset of a new range; which parts of it may have content is added to ``warm``, if that is one."""
         with self._changing() as may_change:
             if not may_change:
                 return None
             size_bytes = _aligned(size_bytes)
             offset_bytes = self._free.take(size_bytes)
-            if offset_bytes is None:
-                return None
-            self._taken[offset_bytes] = size_bytes
-            warm = list(self._warmth.warm(offset_bytes, size_bytes))
-            self._warmth.use(offset_bytes, size_bytes)
-            return offset_bytes, warm
+            if offset_bytes is not None:
+                self._taken[offset_bytes] = size_bytes
+                if warm is not None:
+                    warm += self._warmth.warm(offset_bytes, size_bytes)
+                self._warmth.use(offset_bytes, size_bytes)
+            return offset_bytes
 
     def age(self) -> None:
         """Begin another period, by which ``give_back`` goes."""
