@@ -5,7 +5,6 @@ all pieces of its inputs have come; nothing passes between the nodes of one shar
 before the server's ``Run``, since all hosts are told at once: they wait for it.
 """
 
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,13 +12,11 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from runtime.arrays import ArraySpec
 from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.pieces import array_of, shape_of
 from runtime.executor.reservations import Reservations
 from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
@@ -190,7 +187,7 @@ class Dataflow:
                 self._wait(number, partial(self._receive_early, number, edge, destination, source, data))
             return
         receipt, piece = self._expected(execution, edge, destination, source)
-        array = data if isinstance(data, Failure) else _array(data, receipt.edge.spec, piece)
+        array = data if isinstance(data, Failure) else array_of(data, receipt.edge.spec, piece)
         self._arrive(execution, edge, destination, source, array)
 
     def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
@@ -214,7 +211,7 @@ class Dataflow:
         if execution is None:
             return None
         receipt, piece = self._expected(execution, edge, destination, source)
-        _shape(size_bytes, receipt.edge.spec, piece)
+        shape_of(size_bytes, receipt.edge.spec, piece)
         return None if receipt.is_direct else self._assembly(execution, edge, destination).place(piece, size_bytes)
 
     def _wait(self, number: int, arrive: Callable[[], None]) -> None:
@@ -368,22 +365,3 @@ class Dataflow:
     def _end_if_done(self, execution: Execution) -> None:
         if not execution.left and self._executions.pop(execution.number, None) is not None:
             self._store.memory.drop(execution.client, execution.number)
-
-
-def _shape(size_bytes: int, spec: ArraySpec, piece: Piece) -> tuple[int, ...]:
-    """Return the shape of a piece of so many bytes. Raises FrameError where it has none."""
-    shape = tuple([each.stop - each.start for each in piece.destination_slices])
-    item_bytes = np.dtype(spec.dtype).itemsize
-    most_bytes = math.prod(shape) * item_bytes
-    if spec.is_ragged and size_bytes < most_bytes:
-        row_bytes = math.prod(shape[1:]) * item_bytes
-        if size_bytes % row_bytes == 0:
-            return size_bytes // row_bytes, *shape[1:]
-    if size_bytes != most_bytes:
-        raise FrameError(f"expected {most_bytes} bytes in a piece, got {size_bytes}")
-    return shape
-
-
-def _array(data: bytearray | memoryview, spec: ArraySpec, piece: Piece) -> Array:
-    shape = _shape(len(data), spec, piece)
-    return np.frombuffer(data, spec.dtype).reshape(shape)
