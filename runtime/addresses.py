@@ -41,6 +41,24 @@ def dialled(address: str) -> socket.socket:
     return connected
 
 
+def dialling(address: str) -> socket.socket:
+    """Return a socket that connects to an address; over TCP it may do so still. Raises OSError and ValueError."""
+    if _path(address) is not None:
+        return dialled(address)
+    host, port = _host_port(address)
+    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    connecting = socket.socket(family, kind, protocol)
+    connecting.setblocking(False)
+    try:
+        connecting.connect(place)
+    except BlockingIOError:
+        pass
+    except OSError:
+        connecting.close()
+        raise
+    return connecting
+
+
 def _path(address: str) -> str | None:
     return address.removeprefix("unix:") if address.startswith("unix:") else None
 

@@ -40,6 +40,10 @@ class Kind(IntEnum):
     """As PIECE, but the data lie in memory that the sender shares (``PIECE``, then ``LOAN``); there is no payload."""
     RETURNED = 8
     """Nobody reads what was lent any more (``RETURN``)."""
+    UNREADABLE = 9
+    """What was lent cannot be read, and is to be sent (``RETURN``)."""
+    ARRIVED = 10
+    """So many pieces of a connection have arrived (``ARRIVED``)."""
 
 
 PIECE = struct.Struct("!qiii")
@@ -56,6 +60,8 @@ LOAN = struct.Struct("!qqq")
 """Number of the loan, offset and size in bytes."""
 RETURN = struct.Struct("!q")
 """Number of the loan."""
+ARRIVED = struct.Struct("!q")
+"""How many pieces."""
 
 
 class Frame(NamedTuple):

@@ -38,13 +38,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number."""
+    """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number.
+
+    Hosts number their connections to each other, so that they can speak of a ``connection`` that has ended.
+    """
 
     version: int
     role: str
     name: str
     token: str
     address: str = ""
+    connection: int = 0
 
 
 # Client to server
@@ -330,6 +334,39 @@ class GroupsBroken:
     generation: int
 
 
+# Executor to executor, by way of the server
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEnded:
+    """Tells ``host`` that the connection of another host to it has ended, and why.
+
+    ``pieces`` are those that may not have arrived, as execution, edge, destination and source shard; ``first`` is the
+    number of the first one on the connection. ``loans`` are those that ``host`` has not returned. The answer is
+    LoansReturned, for each loan once.
+    """
+
+    host: int
+    sender: int
+    connection: int
+    first: int
+    pieces: tuple[tuple[int, int, int, int], ...]
+    loans: tuple[int, ...]
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoansReturned:
+    """Tells ``host`` that nobody reads any more what it has lent on a connection that has ended."""
+
+    host: int
+    connection: int
+    loans: tuple[int, ...]
+
+
+# Executor to server, for people
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What a host holds and runs."""
@@ -344,7 +381,7 @@ _BY_NAME = {
         *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage),
         *(Welcome, SliceAdded, Refused, Managed, FetchFailed, Status),
         *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
-        *(ShardFailed, GroupsBroken, Usage),
+        *(ShardFailed, GroupsBroken, ConnectionEnded, LoansReturned, Usage),
     )
 }
 

@@ -6,17 +6,28 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from runtime.executor.loop import Loop
 from runtime.frames import Frame, FrameError, FrameReader, prefix
 
 _SEND_BUFFER_BYTES = 1 << 20
+_OF_TCP = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
+)
+"""A peer that only falls silent is known after 30 s. Its kernel answers; so its process may be busy for longer."""
 
 
 class Connection:
     """Sends frames at once where the socket takes them, and the rest in order when it does.
 
     ``on_frame`` gets what arrives; ``on_close`` is called once, when the peer has closed, broken the protocol or died.
+    Then ``cause`` says why, and ``is_refused`` whether this side has refused what the peer sent: ``on_frame`` does so
+    with FrameError. The socket may be connecting still.
     A Unix socket may bring a descriptor with a first frame, until the peer ``is_trusted``.
     """
 
@@ -35,12 +46,15 @@ class Connection:
         self._is_closed = False
         self.reader = FrameReader()
         self.is_trusted = False
+        self.cause = ""
+        self.is_refused = False
         self.is_local = sock.family == socket.AF_UNIX
         self._descriptor: int | None = None
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         if not self.is_local:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for level, option, value in _OF_TCP:
+                sock.setsockopt(level, option, value)
         loop.watch(sock, self._receive, None)
 
     def send(self, kind: int, header: bytes, payload: bytes | memoryview = b"") -> None:
@@ -55,8 +69,8 @@ class Connection:
             sent = self._socket.sendmsg((head, payload))
         except BlockingIOError:
             sent = 0
-        except OSError:
-            self._loop.post(self.close)
+        except OSError as error:
+            self._loop.post(partial(self.close, _text(error)))
             return
         if sent < len(head) + len(payload):
             if sent < len(head):
@@ -69,10 +83,11 @@ class Connection:
         descriptor, self._descriptor = self._descriptor, None
         return descriptor
 
-    def close(self) -> None:
+    def close(self, cause: str = "") -> None:
         """Close the connection, and say so."""
         if not self._is_closed:
             self._is_closed = True
+            self.cause = cause
             descriptor = self.take_descriptor()
             if descriptor is not None:
                 os.close(descriptor)
@@ -90,18 +105,20 @@ class Connection:
                 size = self._receive_with_descriptor()
         except BlockingIOError:
             return
-        except OSError:
-            size = 0
+        except OSError as error:
+            self.close(_text(error))
+            return
         if size == 0:
-            self.close()
+            self.close("the other side closed it")
             return
         try:
             for frame in self.reader.received(size):
                 self.on_frame(self, frame)
                 if self._is_closed:
                     return
-        except FrameError:
-            self.close()
+        except FrameError as error:
+            self.is_refused = True
+            self.close(str(error))
 
     def _receive_with_descriptor(self) -> int:
         """Receive, and keep the one descriptor that may come; the kernel closes more."""
@@ -125,7 +142,11 @@ class Connection:
                 self._unsent.popleft()
         except BlockingIOError:
             return
-        except OSError:
-            self.close()
+        except OSError as error:
+            self.close(_text(error))
             return
         self._loop.watch(self._socket, self._receive, None)
+
+
+def _text(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -5,23 +5,25 @@ all pieces of its inputs have come; nothing passes between the nodes of one shar
 before the server's ``Run``, since all hosts are told at once: they wait for it.
 """
 
-import math
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
-
-import numpy as np
 
 from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.landings import Landing, Landings
+from runtime.executor.pieces import array_of, shape_of
 from runtime.executor.reservations import Reservations
 from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
-from runtime.lowering.subprograms import Send, Subprogram
+from runtime.frames import FrameError
+from runtime.lowering.resharding import Piece
+from runtime.lowering.subprograms import Receipt, Send, Subprogram
 from runtime.messages import Failure, Run, Sized
 from runtime.program import Value
 
@@ -47,6 +49,9 @@ class Outside(Protocol):
 
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
         """Return memory in which an input is put together."""
+
+    def copy(self, to: Array, source: Array, on_done: Callable[[], None]) -> None:
+        """Copy an array to another one, and call back; perhaps before this returns."""
 
     def prepare(self, execution: int, node: int) -> None:
         """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
@@ -177,31 +182,65 @@ class Dataflow:
     def receive(
         self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
     ) -> None:
-        """Take a piece from another host, or the word that it will not come."""
+        """Take a piece from another host, or the word that it will not come.
+
+        Raises FrameError for what cannot be that piece. Where that shows only later, the computation fails.
+        """
         execution = self._executions.get(number)
         if execution is None:
             if number > self._last:
-                self._early.setdefault(number, []).append(lambda: self.receive(number, edge, destination, source, data))
+                self._wait(number, partial(self._receive_early, number, edge, destination, source, data))
             return
-        if isinstance(data, Failure):
-            self._arrive(execution, edge, destination, source, data)
+        receipt, piece = self._expected(execution, edge, destination, source)
+        array = data if isinstance(data, Failure) else array_of(data, receipt.edge.spec, piece)
+        self._arrive(execution, edge, destination, source, array)
+
+    def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
+        """Fail the computation that waits for a piece, which was lost on its way. Raises KeyError if none does."""
+        execution = self._executions.get(number)
+        if execution is None:
+            if number > self._last:
+                self._wait(number, partial(self.lose, number, edge, destination, source, cause))
             return
-        piece = execution.loaded.piece(edge, destination, source)
-        dtype = execution.loaded.plan.receipts[edge, destination].edge.spec.dtype
-        shape = tuple(each.stop - each.start for each in piece.destination_slices)
-        array = np.frombuffer(data, dtype)
-        if execution.loaded.plan.receipts[edge, destination].edge.spec.is_ragged:
-            shape = (len(array) // max(1, math.prod(shape[1:])), *shape[1:])
-        self._arrive(execution, edge, destination, source, array.reshape(shape))
+        execution.loaded.piece(edge, destination, source)
+        call, receipt = execution.loaded.called(edge, destination)
+        what = f"shard {source} of input {receipt.edge.position}"
+        self._arrive(execution, edge, destination, source, Failure("LostError", f"{call.name}: {what}: {cause}"))
 
     def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
-        """Return the memory where a piece is needed, if it is known, and a row of so many bytes."""
+        """Return the memory where a piece is needed, if it is known, and a row of so many bytes.
+
+        Raises FrameError for what cannot be that piece.
+        """
         execution = self._executions.get(number)
-        if execution is None or execution.loaded.plan.receipts[edge, destination].is_direct:
+        if execution is None:
             return None
-        return self._assembly(execution, edge, destination).place(
-            execution.loaded.piece(edge, destination, source), size_bytes
-        )
+        receipt, piece = self._expected(execution, edge, destination, source)
+        shape_of(size_bytes, receipt.edge.spec, piece)
+        return None if receipt.is_direct else self._assembly(execution, edge, destination).place(piece, size_bytes)
+
+    def _wait(self, number: int, arrive: Callable[[], None]) -> None:
+        """Let what came before the server's word about its execution wait for that."""
+        self._early.setdefault(number, []).append(arrive)
+
+    def _receive_early(
+        self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
+    ) -> None:
+        """Take a piece that came early; where it is wrong, its computation fails."""
+        try:
+            self.receive(number, edge, destination, source, data)
+        except FrameError as error:
+            print(f"host {self._host}: refused a piece of execution {number}: {error}", file=sys.stderr, flush=True)
+            with suppress(KeyError):  # nothing waits for what is no piece
+                self.lose(number, edge, destination, source, f"host {self._host} refused it: {error}")
+
+    def _expected(self, execution: Execution, edge: int, destination: int, source: int) -> tuple[Receipt, Piece]:
+        loaded = execution.loaded
+        try:
+            return loaded.plan.receipts[edge, destination], loaded.piece(edge, destination, source)
+        except KeyError:
+            where = f"edge {edge} from shard {source} to shard {destination}"
+            raise FrameError(f"execution {execution.number} expects no piece on {where}") from None
 
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
@@ -299,24 +338,34 @@ class Dataflow:
         computation = execution.computation(receipt.edge.node, destination)
         if isinstance(array, Failure):
             computation.failure = computation.failure or array
-        if receipt.is_direct and not isinstance(array, Failure):
-            computation.inputs[receipt.edge.position] = array
-        elif receipt.sources > 1 or not isinstance(array, Failure):
-            assembly = self._assembly(execution, edge, destination)
+        if receipt.is_direct or (receipt.sources == 1 and isinstance(array, Failure)):
+            if not isinstance(array, Failure):
+                computation.inputs[receipt.edge.position] = array
+            self._come(computation)
+        else:
             piece = execution.loaded.piece(edge, destination, source)
-            if not assembly.add(piece, None if isinstance(array, Failure) else array):
-                return
-            del execution.partial[edge, destination]
-            if computation.failure is None:
-                computation.inputs[receipt.edge.position] = assembly.finished()
-        self._come(computation)
+            assembly = self._assembly(execution, edge, destination)
+            assembly.add(piece, None if isinstance(array, Failure) else array)
 
     def _assembly(self, execution: Execution, edge: int, destination: int) -> Assembly:
         found = execution.partial.get((edge, destination))
         if found is None:
             receipt = execution.loaded.plan.receipts[edge, destination]
-            found = execution.partial[edge, destination] = Assembly(receipt, self._outside.empty)
+            on_whole = partial(self._put_together, execution, receipt)
+            found = Assembly(receipt, self._outside.empty, self._outside.copy, on_whole)
+            execution.partial[edge, destination] = found
         return found
+
+    def _put_together(self, execution: Execution, receipt: Receipt) -> None:
+        """Take an input of which all pieces have come, or are known not to."""
+        assembly = execution.partial.pop((receipt.edge.number, receipt.shard))
+        if self._executions.get(execution.number) is not execution:
+            return  # it was aborted while the last piece was copied
+        computation = execution.computation(receipt.edge.node, receipt.shard)
+        if computation.failure is None:
+            assert assembly.whole is not None
+            computation.inputs[receipt.edge.position] = assembly.whole
+        self._come(computation)
 
     def _come(self, computation: Computation) -> None:
         """Note that an input of a computation is there, or its memory.

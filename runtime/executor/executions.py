@@ -7,7 +7,7 @@ from runtime.executor.computations import Array, Computation, Feed, LoadedCall, 
 from runtime.executor.groups import ShardGroup
 from runtime.executor.reserved import Group, Handles, Held, groups_of
 from runtime.lowering.resharding import Piece
-from runtime.lowering.subprograms import HostPlan, Subprogram
+from runtime.lowering.subprograms import HostPlan, Receipt, Subprogram
 from runtime.program import Value
 
 
@@ -54,13 +54,19 @@ class LoadedSubprogram:
             self._stretches[first, last] = found
         return found
 
+    def called(self, edge: int, shard: int) -> tuple[LoadedCall, Receipt]:
+        """Return which call waits for a shard of an edge, and what for."""
+        receipt = self.plan.receipts[edge, shard]
+        return self.calls[receipt.edge.node], receipt
+
     def piece(self, edge: int, destination: int, source: int) -> Piece:
-        """Return the piece of a tuple."""
+        """Return the piece of a tuple. Raises KeyError where there is none."""
         found = self._pieces.get((edge, destination, source))
         if found is None:
-            receipt = self.plan.receipts[edge, destination]
-            found = receipt.edge.resharding.piece(source, destination)
-            self._pieces[edge, destination, source] = found
+            resharding = self.plan.receipts[edge, destination].edge.resharding
+            if source not in resharding.sources(destination):
+                raise KeyError(source)
+            found = self._pieces[edge, destination, source] = resharding.piece(source, destination)
         return found
 
 

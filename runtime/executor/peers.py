@@ -2,56 +2,65 @@
 
 A host sends on connections that it has opened, and receives on those that others have. On one machine it *lends* what
 is large: the array lies in its arena, which the other one has mapped, and is read there. When nobody reads it any more
-it is *returned*. What is small, what finds no room in the arena, and everything over TCP is sent; a large piece is
-received in the place where it is needed.
+it is *returned*. What is small, what finds no room in the arena or cannot be read there, and everything over TCP is
+sent; a large piece is received in the place where it is needed.
+
+When a connection ends between hosts that live, the one that opened it says so to the other one, by way of the server:
+what depends on pieces that were lost fails, and what is lent stays so until it is returned. The next piece opens a new
+connection.
 """
 
 import hmac
 import socket
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Protocol
 
 import numpy as np
 
 from runtime import messages
-from runtime.addresses import dialled, listening
+from runtime.addresses import dialling, listening
 from runtime.codec import MalformedError
 from runtime.executor.connection import Connection
+from runtime.executor.copies import Copies
+from runtime.executor.incoming import Incoming, Receiver
 from runtime.executor.loop import Loop
-from runtime.frames import LOAN, MOST_BYTES, PIECE, RETURN, Frame, FrameError, Kind, prefix
+from runtime.executor.outgoing import Outgoing
+from runtime.frames import MOST_BYTES, Frame, FrameError, Kind, prefix
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
 from runtime.substrates.interface import HostSettings
 from runtime.transport.arrays import LEAST_BYTES, ArenaArrays, Array
-from runtime.transport.shared_memory import Segment
-
-
-class Receiver(Protocol):
-    """Takes pieces; they are named by execution, edge, destination shard and source shard."""
-
-    def receive(
-        self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure, /
-    ) -> None:
-        """Take a piece, or why it will not come."""
-
-    def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int, /) -> memoryview | None:
-        """Return the memory where a piece is needed, or None if any will do; ``receive`` follows once it is filled."""
+from runtime.transport.deliveries import Name
 
 
 class Peers:
-    """The other hosts of a runtime."""
+    """The other hosts of a runtime. ``tell`` sends a message to the server, also one for another host."""
 
-    def __init__(self, loop: Loop, settings: HostSettings, arrays: ArenaArrays, receiver: Receiver) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        settings: HostSettings,
+        arrays: ArenaArrays,
+        copies: Copies,
+        receiver: Receiver,
+        tell: Callable[[object], None],
+    ) -> None:
         self._loop = loop
         self._settings = settings
         self._arrays = arrays
+        self._copies = copies
         self._receiver = receiver
+        self._tell = tell
         self._addresses: Mapping[int, str] = {}
-        self._outgoing: dict[int, _Outgoing] = {}
+        self._numbers = count()
+        self._outgoing: dict[int, Outgoing] = {}
+        self._ended: dict[int, Outgoing] = {}
+        """Connections that have ended, by number, as long as the other host reads what was lent on them."""
+        self._incoming: dict[tuple[int, int], Incoming] = {}
+        self._last_over: dict[int, int] = {}
+        """The number of the last connection of each host of which that host said that it has ended."""
         self._listener = listening(settings.address)
         self._listener.setblocking(False)
         self.address = settings.address
@@ -64,51 +73,139 @@ class Peers:
     @property
     def lent(self) -> int:
         """Pieces that other hosts read where they lie."""
-        return sum(len(each.lent) for each in self._outgoing.values())
+        return sum(len(each.lent) for each in (*self._outgoing.values(), *self._ended.values()))
 
     def take_addresses(self, addresses: Mapping[int, str]) -> None:
-        """Take note of where all hosts listen."""
+        """Take note of where all hosts listen. Those that are not named are gone, and read nothing any more."""
         self._addresses = dict(addresses)
+        for ended in [each for each in self._ended.values() if each.host not in addresses]:
+            self._ended.pop(ended.number).lent.clear()
+        self._incoming = {key: each for key, each in self._incoming.items() if each.sender in addresses}
 
     def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
         """Send a piece, which does not change any more."""
-        header = _header(execution, send)
         peer = self._peer(host)
-        if data.nbytes >= LEAST_BYTES and peer.connection.is_local:
-            lies, offset_bytes = data, self._arrays.offset_bytes(data) if data.flags.c_contiguous else None
-            if offset_bytes is None and (copied := self._arrays.copied(data)) is not None:
-                lies, offset_bytes = copied, self._arrays.offset_bytes(copied)
+        if peer is None:
+            return
+        name = _name(execution, send)
+        if data.flags.c_contiguous:
+            offset_bytes = self._offset_bytes(peer, data)
             if offset_bytes is not None:
-                peer.lend(header, lies, offset_bytes)
+                peer.lend(name, data, offset_bytes)
                 return
-        peer.connection.send(Kind.PIECE, header, bytes_of(np.asarray(data, order="C")))
+        place = self._place(peer, data)
+        if place is data:
+            peer.send(Kind.PIECE, name, bytes_of(data))
+        else:
+            self._copies.copy(place, data, partial(self._pass, host, name, place))
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Say that a piece will never come."""
-        header = _header(execution, send)
-        self._peer(host).connection.send(Kind.FAILED_PIECE, header, messages.encode(failure))
+        peer = self._peer(host)
+        if peer is not None:
+            peer.send(Kind.FAILED_PIECE, _name(execution, send), messages.encode(failure))
 
-    def _peer(self, host: int) -> "_Outgoing":
-        peer = self._outgoing.get(host)
+    def take_end(self, message: messages.ConnectionEnded) -> None:
+        """Take another host's word that its connection to this one has ended."""
+        key = message.sender, message.connection
+        self._last_over[message.sender] = max(message.connection, self._last_over.get(message.sender, -1))
+        incoming = self._incoming.pop(key, None)
+        if incoming is not None:
+            incoming.finish(message.first, message.pieces, message.loans, message.cause)
+            return
+        if message.loans:
+            self._tell(messages.LoansReturned(message.sender, message.connection, message.loans))
+        for name in dict.fromkeys(message.pieces):
+            self._receiver.lose(*name, message.cause)
+
+    def take_returned(self, message: messages.LoansReturned) -> None:
+        """Take back what was lent on a connection that has ended."""
+        ended = self._ended.get(message.connection)
+        if ended is not None:
+            for loan in message.loans:
+                ended.lent.pop(loan, None)
+            if not ended.lent:
+                del self._ended[message.connection]
+
+    def _place(self, peer: Outgoing, data: Array) -> Array:
+        """Return where data that cannot be lent as they lie are to be: in the arena, or at least in a row."""
+        if data.nbytes >= LEAST_BYTES and peer.can_lend:
+            room = self._arrays.room(data.shape, data.dtype)
+            if room is not None:
+                return room
+        return data if data.flags.c_contiguous else np.empty(data.shape, data.dtype)
+
+    def _pass(self, host: int, name: Name, data: Array) -> None:
+        """Lend or send an array whose elements lie in a row."""
+        peer = self._peer(host)
         if peer is None:
-            try:
-                sock = dialled(self._addresses[host])
-                self._greet(sock)
-            except OSError:  # it has died; the server knows soon, and ends what waits for it
-                sock, other = socket.socketpair()
-                other.close()
-            peer = self._outgoing[host] = _Outgoing(self._loop, sock, lambda: self._outgoing.pop(host, None))
+            return
+        offset_bytes = self._offset_bytes(peer, data)
+        if offset_bytes is None:
+            peer.send(Kind.PIECE, name, bytes_of(data))
+        else:
+            peer.lend(name, data, offset_bytes)
+
+    def _offset_bytes(self, peer: Outgoing, data: Array) -> int | None:
+        """Return where in the arena an array lies that can be lent; None for others."""
+        return self._arrays.offset_bytes(data) if data.nbytes >= LEAST_BYTES and peer.can_lend else None
+
+    def _peer(self, host: int) -> Outgoing | None:
+        """Return the connection to a host, a new one where there is none; None if the host is gone."""
+        peer = self._outgoing.get(host)
+        if peer is None and host in self._addresses:
+            peer = self._outgoing[host] = self._dialled(host)
         return peer
 
-    def _greet(self, sock: socket.socket) -> None:
-        """Send the first frame, and with it the arena if the other host can map it."""
-        settings = self._settings
-        hello = messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self.address)
-        frame = prefix(Kind.MESSAGE, messages.encode(hello), 0)
-        if sock.family == socket.AF_UNIX:
-            socket.send_fds(sock, (frame,), (self._arrays.arena.segment.descriptor,))
-        else:
-            sock.sendall(frame)
+    def _dialled(self, host: int) -> Outgoing:
+        number, settings = next(self._numbers), self._settings
+        greeting = messages.encode(
+            messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self.address, number)
+        )
+        cause = ""
+        try:
+            sock = dialling(self._addresses[host])
+        except OSError as error:
+            cause = f"it cannot be opened: {error.strerror or error}"
+            sock, other = socket.socketpair()
+            other.close()
+        can_lend = not cause and sock.family == socket.AF_UNIX and self._greet_with_arena(sock, greeting)
+        peer = Outgoing(self._loop, sock, host, number, can_lend, self._end)
+        if cause:
+            self._loop.post(partial(peer.connection.close, cause))
+        elif not can_lend:
+            peer.connection.send(Kind.MESSAGE, greeting)
+        return peer
+
+    def _greet_with_arena(self, sock: socket.socket, greeting: bytes) -> bool:
+        """Send the first frame, and with it the arena; return whether there is one to send."""
+        try:
+            socket.send_fds(sock, (prefix(Kind.MESSAGE, greeting, 0),), (self._arrays.arena.segment.descriptor,))
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _end(self, ended: Outgoing) -> None:
+        """Tell the other host that a connection to it has ended. If that is gone, so is what it was lent."""
+        if self._outgoing.get(ended.host) is ended:
+            del self._outgoing[ended.host]
+        if ended.host not in self._addresses:
+            ended.lent.clear()
+            return
+        if ended.lent:
+            self._ended[ended.number] = ended
+        own, connection = self._settings.host, ended.connection
+        self._tell(
+            messages.ConnectionEnded(
+                ended.host,
+                own,
+                ended.number,
+                ended.sent.first,
+                tuple(ended.sent.names),
+                tuple(ended.lent),
+                f"the connection from host {own} to host {ended.host} ended: {connection.cause}",
+            )
+        )
 
     def _accept(self) -> None:
         with suppress(BlockingIOError):
@@ -125,88 +222,27 @@ class Peers:
             not isinstance(hello, messages.Hello)
             or hello.version != messages.VERSION
             or not hmac.compare_digest(hello.token.encode(), self._settings.secret.encode())
+            or not hello.name.isdecimal()
         ):
             raise FrameError("expected the greeting of a host")
+        sender = int(hello.name)
+        if hello.connection <= self._last_over.get(sender, -1):
+            raise FrameError(f"connection {hello.connection} of host {sender} has ended already")
         connection.is_trusted = True
         connection.reader.most_bytes = MOST_BYTES
-        _Incoming(self._loop, connection, self._arrays, self._receiver)
+        self._incoming[sender, hello.connection] = Incoming(
+            self._loop,
+            connection,
+            (sender, self._settings.host),
+            hello.connection,
+            self._arrays,
+            self._receiver,
+            self._tell,
+        )
 
 
-class _Outgoing:
-    """A connection on which this host sends, and what it has lent there."""
-
-    def __init__(self, loop: Loop, sock: socket.socket, forget: Callable[[], object]) -> None:
-        self.connection = Connection(loop, sock, self._take, self._end)
-        self.connection.is_trusted = True
-        self.lent: dict[int, Array] = {}
-        self._numbers = count()
-        self._forget = forget
-
-    def lend(self, header: bytes, array: Array, offset_bytes: int) -> None:
-        """Let the other host read an array; it lives until that is over."""
-        number = next(self._numbers)
-        self.lent[number] = array
-        self.connection.send(Kind.LENT_PIECE, header + LOAN.pack(number, offset_bytes, array.nbytes))
-
-    def _take(self, _: Connection, frame: Frame) -> None:
-        if frame.kind != Kind.RETURNED:
-            raise FrameError(f"expected what was lent, got a frame of kind {frame.kind}")
-        (number,) = RETURN.unpack(frame.header)
-        self.lent.pop(number, None)
-
-    def _end(self, _: Connection) -> None:
-        self.lent.clear()
-        self._forget()
-
-
-class _Incoming:
-    """A connection on which another host sends, and the memory of that host."""
-
-    def __init__(self, loop: Loop, connection: Connection, arrays: ArenaArrays, receiver: Receiver) -> None:
-        self._loop = loop
-        self._arrays = arrays
-        self._receiver = receiver
-        descriptor = connection.take_descriptor()
-        self._segment = None if descriptor is None else Segment.attach(descriptor)
-        connection.on_frame = self._take
-        connection.on_close = self._end
-        connection.reader.place = self._place
-
-    def _take(self, connection: Connection, frame: Frame) -> None:
-        if frame.kind == Kind.PIECE:
-            self._receiver.receive(*_name(frame.header), frame.payload)
-        elif frame.kind == Kind.LENT_PIECE and self._segment is not None:
-            number, offset_bytes, size_bytes = LOAN.unpack_from(frame.header, PIECE.size)
-            array = np.frombuffer(self._segment.part(offset_bytes, size_bytes), np.uint8)
-            array.flags.writeable = False
-            returned = partial(connection.send, Kind.RETURNED, RETURN.pack(number))
-            weakref.finalize(array, self._loop.post, returned).atexit = False
-            self._receiver.receive(*_name(frame.header), array.data)
-        elif frame.kind == Kind.FAILED_PIECE:
-            failure = messages.decode(bytes(frame.payload))
-            assert isinstance(failure, Failure)
-            self._receiver.receive(*_name(frame.header), failure)
-        else:
-            raise FrameError(f"expected a piece, got a frame of kind {frame.kind}")
-
-    def _end(self, _: Connection) -> None:
-        """Unmap the memory of the other host, once nobody reads it."""
-        if self._segment is not None:
-            self._segment.close()
-
-    def _place(self, kind: int, header: bytes, size_bytes: int) -> memoryview:
-        """Return where to receive a large payload."""
-        found = self._receiver.place(*_name(header), size_bytes) if kind == Kind.PIECE else None
-        return self._arrays.empty((size_bytes,), "uint8").data if found is None else found
-
-
-def _name(header: bytes) -> tuple[int, int, int, int]:
-    execution, edge, destination, source = PIECE.unpack_from(header)
-    return execution, edge, destination, source
-
-
-def _header(execution: int, send: Send) -> bytes:
-    return PIECE.pack(execution, send.edge, send.piece.destination, send.piece.source)
+def _name(execution: int, send: Send) -> Name:
+    return execution, send.edge, send.piece.destination, send.piece.source
 
 
 def bytes_of(array: Array) -> bytes | memoryview:

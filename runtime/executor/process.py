@@ -5,6 +5,7 @@ Its settings come as one line of JSON on stdin, so that the secret of the cluste
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +16,7 @@ from runtime import messages
 from runtime.addresses import dialled
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.connection import Connection
+from runtime.executor.copies import Copies
 from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.devices import Device
 from runtime.executor.groups import GroupKey, Groups, ShardGroup
@@ -22,6 +24,7 @@ from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
 from runtime.executor.peers import Peers, bytes_of
 from runtime.executor.store import Found, HostStore
+from runtime.executor.trimming import Trimming
 from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, GRANT, MOST_BYTES, PIECE, Frame, Kind
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
@@ -53,14 +56,18 @@ class Executor:
         self._report_s = math.inf
         self._prepared_s = 0.0
         self._arrays = ArenaArrays(Arena(_arena_bytes(settings)))
-        self._peers = Peers(self._loop, settings, self._arrays, self._dataflow)
-        self._server = Connection(self._loop, dialled(settings.server), self._take, lambda _: self._loop.stop())
+        self._trimming = Trimming(self._loop, self._arrays.arena)
+        self._copies = Copies(self._loop)
+        self._peers = Peers(self._loop, settings, self._arrays, self._copies, self._dataflow, self._tell)
+        self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
         self._server.is_trusted = True
         self._server.reader.most_bytes = MOST_BYTES
         hello = messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self._peers.address)
         self._server.send(Kind.MESSAGE, messages.encode(hello))
         self._handlers: dict[type, Callable[..., None]] = {
             messages.Peers: lambda message: self._peers.take_addresses(message.addresses),
+            messages.ConnectionEnded: lambda message: self._peers.take_end(message),
+            messages.LoansReturned: lambda message: self._peers.take_returned(message),
             messages.LoadFunction: self._load_function,
             messages.LoadSubprogram: self._load_subprogram,
             messages.Abort: self._abort,
@@ -73,6 +80,14 @@ class Executor:
     def run(self) -> None:
         """Run until the server is gone."""
         self._loop.run()
+
+    def _tell(self, message: object) -> None:
+        self._server.send(Kind.MESSAGE, messages.encode(message))
+
+    def _end(self, server: Connection) -> None:
+        if server.is_refused:
+            print(f"host {self._settings.host} refused a frame of the server: {server.cause}", file=sys.stderr)
+        self._loop.stop()
 
     # What the dataflow needs
 
@@ -87,6 +102,10 @@ class Executor:
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
         """Return memory in which an input is put together."""
         return self._arrays.empty(shape, dtype)
+
+    def copy(self, to: Array, source: Array, on_done: Callable[[], None]) -> None:
+        """Copy an array to another one, and call back."""
+        self._copies.copy(to, source, on_done)
 
     def prepare(self, execution: int, node: int) -> None:
         """Enqueue the local shards of a granted node when the host has prepared them, which it does one by one."""
@@ -215,6 +234,7 @@ class Executor:
             "spilled_bytes": self._store.memory.used_bytes[HOST],
             "stalled": self._store.memory.stalled,
             "shared_bytes": self._arrays.arena.used_bytes,
+            "resident_bytes": self._arrays.arena.segment.resident_bytes,
             "lent": self._peers.lent,
             "executions": self._dataflow.running,
             "loaded": self._dataflow.loaded,

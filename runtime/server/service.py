@@ -138,11 +138,15 @@ class Server:
         channel.on_frame = self._take_from_host
         channel.on_close = lambda _: self._lose_host(host)
         self._hosts[number] = host
+        self._introduce_hosts()
+        if len(self._hosts) == len(self._islands.hosts):
+            self._all_hosts_are_there.set()
+
+    def _introduce_hosts(self) -> None:
+        """Tell all hosts which there are."""
         peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
         for each in self._hosts.values():
             each.channel.send(peers)
-        if len(self._hosts) == len(self._islands.hosts):
-            self._all_hosts_are_there.set()
 
     def _take_client(self, channel: Channel, client: ClientSettings) -> None:
         account = Account(next(self._account_numbers), self._ledgers[client.name], channel)
@@ -192,6 +196,8 @@ class Server:
                 account.groups = max(account.groups, generation + 1)
             case messages.Sized() as message:
                 self._sizes.take(message)
+            case messages.ConnectionEnded() | messages.LoansReturned() as message if message.host in self._hosts:
+                self._hosts[message.host].channel.send(message)
             case messages.Usage() as message:
                 self._status.take(message)
 
@@ -278,6 +284,7 @@ class Server:
 
     def _lose_host(self, host: Host) -> None:
         del self._hosts[host.number]
+        self._introduce_hosts()
         failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
         self._executions.abort_on(host.number, failure)
         for account in self._accounts.values():

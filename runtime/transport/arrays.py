@@ -54,6 +54,7 @@ _table = ctypes.cast(_capsule_pointer(_api, None), ctypes.POINTER(_ADDRESS))
 _set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_table[_SET_HANDLER])
 _c = ctypes.CDLL(None)
 _malloc = ctypes.CFUNCTYPE(_ADDRESS, _SIZE)(("malloc", _c))
+_calloc = ctypes.CFUNCTYPE(_ADDRESS, _SIZE, _SIZE)(("calloc", _c))
 _realloc = ctypes.CFUNCTYPE(_ADDRESS, _ADDRESS, _SIZE)(("realloc", _c))
 _free = ctypes.CFUNCTYPE(None, _ADDRESS)(("free", _c))
 
@@ -66,7 +67,7 @@ class ArenaArrays:
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
-        self._begin = ctypes.addressof(ctypes.c_char.from_buffer(arena.segment.view))
+        self._begin = arena.address
         self._end = self._begin + len(arena.segment.view)
         self._handler = _Handler(
             b"trainyard_arena",
@@ -97,14 +98,11 @@ class ArenaArrays:
         with self.used():
             return np.empty(shape, made)
 
-    def copied(self, array: Array) -> Array | None:
-        """Return a copy that lies in the arena, in a row; None if it has no room."""
+    def room(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array | None:
+        """Return an array of arbitrary content that lies in the arena, in a row; None if it has no room."""
         with self.used():
-            copy = np.empty(array.shape, array.dtype)
-        if self.offset_bytes(copy) is None:
-            return None
-        np.copyto(copy, array)
-        return copy
+            made = np.empty(shape, dtype)
+        return None if self.offset_bytes(made) is None else made
 
     def offset_bytes(self, array: Array) -> int | None:
         """Return where the first element lies; None if that is not in the arena."""
@@ -119,9 +117,10 @@ class ArenaArrays:
         return address
 
     def _allocate_zeros(self, size_bytes: int) -> int | None:
-        address = self._allocate(size_bytes)
-        if address is not None:
-            ctypes.memset(address, 0, size_bytes)
+        offset_bytes = self.arena.allocate_zeros(size_bytes) if size_bytes >= LEAST_BYTES else None
+        if offset_bytes is not None:
+            return self._begin + offset_bytes
+        address: int | None = _calloc(1, size_bytes)
         return address
 
     def _reallocate(self, address: int | None, size_bytes: int) -> int | None:

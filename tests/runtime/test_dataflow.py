@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.memory import HostMemory
 from runtime.executor.store import Found, HostStore
+from runtime.frames import FrameError
 from runtime.lowering.assign import AT_CLIENT, Layout, Placement
 from runtime.lowering.subprograms import LoweredProgram, Send, lower
 from runtime.messages import Failure, RegisterFunction, Run, Sized
@@ -61,6 +63,7 @@ class Host:
     device_bytes: int
     wire: dict[int, deque[partial[None]]] = field(default_factory=dict)
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
+    copied: deque[Callable[[], None]] = field(default_factory=deque)
     ended: list[tuple[int, int]] = field(default_factory=list)
     awaited: set[tuple[int, int]] = field(default_factory=set)
     told: list[Sized] = field(default_factory=list)
@@ -78,6 +81,10 @@ class Host:
 
     def empty(self, shape: Sequence[int], dtype: str) -> Array:
         return np.empty(shape, dtype)
+
+    def copy(self, to: Array, source: Array, on_done: Callable[[], None]) -> None:
+        np.copyto(to, source)
+        self.copied.append(on_done)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         self._send(host, execution, send, failure)
@@ -111,7 +118,8 @@ class Host:
         """What can happen here next."""
         sends = [queue.popleft for queue in self.wire.values() if queue]
         runs = [partial(self._run, queue) for queue in self.queues if queue and queue[0].missing == 0]
-        return [*[partial(_call, each) for each in sends], *runs]
+        copies = [partial(_call, self.copied.popleft)] if self.copied else []
+        return [*[partial(_call, each) for each in sends], *runs, *copies]
 
     def _run(self, queue: deque[Computation]) -> None:
         computation = queue.popleft()
@@ -122,7 +130,7 @@ class Host:
         self.dataflow.end_computation(computation, done, 0)
 
 
-def _call(take: Callable[[], partial[None]]) -> None:
+def _call(take: Callable[[], Callable[[], None]]) -> None:
     take()()
 
 
@@ -292,3 +300,65 @@ def test_what_is_made_on_a_host_is_there_from_the_end_of_what_made_it() -> None:
     hosts[0].queues[0].popleft()
     hosts[0].dataflow.end_computation(first, first.function.run(first.inputs), end_s)
     assert (second.missing, second.ready_s) == (0, end_s)
+
+
+def waiting_host() -> tuple[Host, Callable[[], None]]:
+    """Host 1, of which a call takes what host 0 makes, on edge 1; and what tells it of the execution."""
+    whole = Sharding(None, 1)
+    calls = tuple(Call(0, "scale", node, (Input(Value(node), whole),), (Output(SPEC, whole),)) for node in range(2))
+    program = Program("chain", (SPEC,), calls, (Value(2),))
+    hosts: list[Host] = []
+    hosts += [Host(number, hosts, ENOUGH_BYTES) for number in range(2)]
+    slices = {number: Placement("island", (number,), (0,)) for number in range(2)}
+    start(hosts, 0, lower(program, slices, [AT_CLIENT]), [-1], [np.ones(SPEC.shape)], first=0, stretch=1)
+
+    def tell() -> None:
+        while hosts[1].wire[-1]:
+            hosts[1].wire[-1].popleft()()
+
+    return hosts[1], tell
+
+
+@pytest.mark.parametrize(
+    ("name", "size_bytes", "says"),
+    [
+        ((0, 1, 0, 0), 5, "expected 128 bytes in a piece, got 5"),
+        ((0, 1, 0, 0), 256, "expected 128 bytes in a piece, got 256"),
+        ((0, 9, 0, 0), 128, "execution 0 expects no piece on edge 9 from shard 0 to shard 0"),
+        ((0, 1, 7, 0), 128, "execution 0 expects no piece on edge 1 from shard 0 to shard 7"),
+        ((0, 1, 0, 7), 128, "execution 0 expects no piece on edge 1 from shard 7 to shard 0"),
+    ],
+)
+def test_what_cannot_be_a_piece_is_refused_by_name(name: tuple[int, int, int, int], size_bytes: int, says: str) -> None:
+    host, tell = waiting_host()
+    tell()
+    with pytest.raises(FrameError, match=says):
+        host.dataflow.place(*name, size_bytes)
+    with pytest.raises(FrameError, match=says):
+        host.dataflow.receive(*name, bytearray(size_bytes))
+    host.dataflow.receive(0, 1, 0, 0, bytearray(128))
+    run_all([host], lambda _: 0)
+    assert host.ended == [(0, 2)]
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_piece_that_is_lost_or_wrong_fails_what_waits_for_it(
+    is_early: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for what in ("lost", "wrong") if is_early else ("lost",):
+        host, tell = waiting_host()
+        if not is_early:
+            tell()
+        if what == "lost":
+            host.dataflow.lose(0, 1, 0, 0, "it was cut")
+        else:
+            host.dataflow.receive(0, 1, 0, 0, bytearray(5))
+            host.dataflow.receive(0, 9, 0, 0, bytearray(5))
+        tell()
+        run_all([host], lambda _: 0)
+        found: list[Found] = []
+        host.store.when_there(CLIENT, 0, 0, found.append)
+        cause = "it was cut" if what == "lost" else "host 1 refused it: expected 128 bytes in a piece, got 5"
+        assert found == [Failure("LostError", f"scale: shard 0 of input 0: {cause}")]
+        assert ("expects no piece on edge 9" in capsys.readouterr().err) == (what == "wrong")
+        assert (host.dataflow.running, host.dataflow.waiting_pieces) == (0, 0)

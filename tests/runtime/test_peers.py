@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from runtime import messages
 from runtime.addresses import dialled, listening
+from runtime.executor.copies import Copies
 from runtime.executor.loop import Loop
 from runtime.executor.peers import Peers
-from runtime.frames import LOAN, PIECE, Kind, prefix
+from runtime.frames import LOAN, PIECE, RETURN, Kind, prefix
 from runtime.lowering.resharding import Piece
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
@@ -54,12 +55,14 @@ class KnownSockets(Loop):
 class Host:
     """A host with a loop in a thread of its own, which takes note of what it receives."""
 
-    def __init__(self, number: int, address: str) -> None:
+    def __init__(self, number: int, address: str, room_bytes: int) -> None:
         self.received: SimpleQueue[tuple[tuple[int, int, int, int], Any]] = SimpleQueue()
         self.places: dict[tuple[int, int, int, int], memoryview] = {}
-        self.arrays = ArenaArrays(Arena(ROOM_BYTES))
+        self.arrays = ArenaArrays(Arena(room_bytes))
         self.loop = KnownSockets()
-        self.peers = Peers(self.loop, HostSettings(number, 1, address, "", SECRET), self.arrays, self)
+        self.others: dict[int, Host] = {}
+        settings = HostSettings(number, 1, address, "", SECRET)
+        self.peers = Peers(self.loop, settings, self.arrays, Copies(self.loop), self, self.tell)
         self.thread = Thread(target=self.loop.run)
         self.thread.start()
 
@@ -70,6 +73,17 @@ class Host:
         place = self.places.get((number, edge, destination, source))
         assert place is None or len(place) == size_bytes
         return place
+
+    def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
+        self.received.put(((number, edge, destination, source), cause))
+
+    def tell(self, message: Any) -> None:
+        """Pass a message on, as the server does."""
+        other = self.others.get(message.host)
+        if other is not None:
+            is_end = isinstance(message, messages.ConnectionEnded)
+            take = other.peers.take_end if is_end else other.peers.take_returned
+            other.loop.post(lambda: take(message))
 
     def do(self, call: Callable[[], T]) -> T:
         """What a call returns in the loop's thread."""
@@ -98,14 +112,17 @@ class Host:
 
 
 @contextmanager
-def two_hosts(*addresses: str) -> Iterator[tuple[Host, Host]]:
-    hosts = [Host(number, address) for number, address in enumerate(addresses)]
+def two_hosts(*addresses: str, room_bytes: int = ROOM_BYTES) -> Iterator[tuple[Host, Host]]:
+    hosts = [Host(number, address, room_bytes) for number, address in enumerate(addresses)]
     known = {number: host.peers.address for number, host in enumerate(hosts)}
     for host in hosts:
+        host.others = dict(enumerate(hosts))
         host.peers.take_addresses(known)
-    yield hosts[0], hosts[1]
-    for host in hosts:
-        host.end()
+    try:
+        yield hosts[0], hosts[1]
+    finally:
+        for host in hosts:
+            host.end()
 
 
 @pytest.fixture(scope="module")
@@ -132,15 +149,15 @@ def arrays(draw: st.DrawFn) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("hosts", ["local", "remote"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(arrays(), min_size=1, max_size=4))
-def test_pieces_arrive_as_they_were_in_order(
+def test_pieces_arrive_as_they_were(
     hosts: str, request: pytest.FixtureRequest, sent: list[np.ndarray[Any, Any]]
 ) -> None:
     sender, receiver = request.getfixturevalue(hosts)
     for number, array in enumerate(sent):
         sender.send(number, array)
+    received = dict(receiver.next() for _ in sent)
     for number, array in enumerate(sent):
-        name, data = receiver.next()
-        assert name == (number, 3, 4, 5)
+        data = received.pop((number, 3, 4, 5))
         assert (np.frombuffer(data, array.dtype).reshape(array.shape) == array).all()
     del data
     sender.until_returned()
@@ -241,11 +258,11 @@ def test_a_host_that_goes_returns_what_it_was_lent(local: tuple[Host, Host], tmp
             assert (number, size_bytes) == (0, LEAST_BYTES)
             assert (np.frombuffer(segment.part(offset_bytes, size_bytes), np.int64) == 7).all()
             assert sender.do(lambda: sender.peers.lent) == 1
-        sender.until_returned()
-    sender.do(lambda: sender.peers.send_piece(2, 0, SEND, np.full(ITEMS, 7)))  # nobody listens there any more
+    sender.do(lambda: sender.peers.send_piece(2, 1, SEND, np.full(ITEMS, 7)))  # nobody listens there any more
+    sender.do(lambda: sender.peers.take_addresses({1: local[1].peers.address}))
+    sender.do(lambda: sender.peers.send_piece(2, 2, SEND, np.full(ITEMS, 7)))
     sender.until_returned()
     assert sender.arrays.arena.used_bytes == 0
-    sender.do(lambda: sender.peers.take_addresses({1: local[1].peers.address}))
 
 
 def num_descriptors() -> int:
@@ -259,20 +276,29 @@ def greeting(secret: str = SECRET) -> bytes:
 LENT = PIECE.pack(0, 0, 0, 0) + LOAN.pack(0, 4096, 1)
 
 
+def head(name: tuple[int, ...] = (0, 0, 0, 0), *, kind: int = Kind.PIECE, payload: bytes = b"") -> bytes:
+    return prefix(kind, PIECE.pack(*name), len(payload)) + payload
+
+
 @pytest.mark.parametrize(
-    "frames",
+    ("frames", "says"),
     [
-        (greeting("of others"),),
-        (prefix(Kind.MESSAGE, b"no message", 0),),
-        (prefix(Kind.PIECE, PIECE.pack(0, 0, 0, 0), 0),),
-        (greeting(), prefix(Kind.GRANTS, b"", 0)),
-        (greeting(), prefix(Kind.LENT_PIECE, LENT, 0)),
+        ((greeting("of others"),), ""),
+        ((prefix(Kind.MESSAGE, b"no message", 0),), ""),
+        ((head(),), ""),
+        ((greeting(), prefix(Kind.GRANTS, b"", 0)), "expected a piece, got a frame of kind 3"),
+        ((greeting(), prefix(99, b"", 0)), "expected a piece, got a frame of kind 99"),
+        ((greeting(), prefix(Kind.PIECE, b"short", 0)), "expected a header of 20 bytes in a piece, got 5"),
+        ((greeting(), prefix(Kind.LENT_PIECE, LENT, 0)), "segment: 1 bytes at 4096 are not inside its 4096"),
+        ((greeting(), head(kind=Kind.FAILED_PIECE, payload=b"[")), "why a piece does not come: expected a message"),
+        ((greeting(), prefix(Kind.PIECE, b"", (1 << 36) + 1)), f"a frame of {(1 << 36) + 1} bytes"),
     ],
-    ids=["secret", "greeting", "piece", "kind", "place"],
+    ids=["secret", "greeting", "piece", "kind", "no kind", "header", "place", "failure", "size"],
 )
-def test_strangers_and_what_no_host_may_send_end_their_connection(
-    local: tuple[Host, Host], frames: tuple[bytes, ...]
+def test_what_no_host_may_send_ends_its_connection_and_is_named(
+    local: tuple[Host, Host], frames: tuple[bytes, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """What strangers send is not worth a word."""
     receiver = local[1]
     descriptors = num_descriptors()
     with dialled(receiver.peers.address) as stranger, _closed(Segment.create(4096)) as segment:
@@ -282,17 +308,88 @@ def test_strangers_and_what_no_host_may_send_end_their_connection(
     receiver.do(lambda: None)
     assert num_descriptors() == descriptors
     assert receiver.received.empty()
+    said = capsys.readouterr().err
+    assert said.startswith("host 1, of host 2: refused a frame: " if says else "")
+    assert says in said
 
 
-def test_what_is_no_segment_ends_the_connection(local: tuple[Host, Host], tmp_path: Path) -> None:
+def test_what_is_no_segment_is_not_mapped_and_loans_are_refused(local: tuple[Host, Host], tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4096))
     descriptors = num_descriptors()
-    with dialled(local[1].peers.address) as stranger, (tmp_path / "file").open() as file:
-        stranger.settimeout(PATIENCE_S)
-        socket.send_fds(stranger, (greeting(),), (file.fileno(), file.fileno()))
-        assert stranger.recv(1) == b""
+    with dialled(local[1].peers.address) as other, (tmp_path / "file").open() as file:
+        other.settimeout(PATIENCE_S)
+        lent = prefix(Kind.LENT_PIECE, LENT, 0)
+        socket.send_fds(other, (greeting() + lent,), (file.fileno(), file.fileno()))
+        unreadable = prefix(Kind.UNREADABLE, RETURN.pack(0), 0)
+        assert other.recv(4096) == unreadable
+        other.sendall(prefix(Kind.GRANTS, b"", 0))
+        assert other.recv(1) == b""
     local[1].do(lambda: None)
     assert num_descriptors() == descriptors
+    assert local[1].received.empty()
+
+
+def end_of(sender: Host) -> Callable[[str], None]:
+    """Return what ends the connection of a host to host 1."""
+    return sender.peers._outgoing[1].connection.close
+
+
+def test_what_was_lost_is_named_and_what_came_is_not(remote: tuple[Host, Host]) -> None:
+    sender, receiver = remote
+    for number in range(3):
+        sender.send(number, np.full(3, number))
+        receiver.next()
+
+    def send_and_break() -> None:
+        for number in range(3, 6):  # what the other side reads of these, before it hears of the end, is not lost
+            sender.peers.send_piece(1, number, SEND, np.full(3, number))
+        sender.peers.send_piece(1, 6, SEND, np.zeros(1 << 23))  # more than sockets take
+        end_of(sender)("it was cut")
+
+    sender.do(send_and_break)
+    came = dict(receiver.next() for _ in range(4))
+    assert sorted(name[0] for name in came) == [3, 4, 5, 6]
+    cause = "the connection from host 0 to host 1 ended: it was cut"
+    assert came[6, 3, 4, 5] == cause
+    assert all(
+        came[number, 3, 4, 5] == cause or (np.frombuffer(came[number, 3, 4, 5], int) == number).all()
+        for number in range(3, 6)
+    )
+    sender.send(7, np.full(3, 7))
+    assert receiver.next()[0] == (7, 3, 4, 5)
+    assert receiver.received.empty()
+
+
+def test_what_is_lent_outlives_the_connection(local: tuple[Host, Host]) -> None:
+    sender, receiver = local
+    sender.send(0, np.full(ITEMS, 7))
+    data = receiver.next()[1]
+    sender.do(lambda: end_of(sender)("it was cut"))
+    sender.send(1, np.full(ITEMS, 8))
+    other = receiver.next()[1]
+    assert sender.do(lambda: sender.peers.lent) == 2
+    assert (np.frombuffer(data, int) == 7).all()
+    del data
+    while sender.do(lambda: sender.peers.lent) == 2:
+        receiver.do(lambda: None)
+    assert (np.frombuffer(other, int) == 8).all()
+    del other
+    sender.until_returned()
+    assert sender.arrays.arena.used_bytes == 0
+
+
+def test_a_host_that_cannot_be_reached_gets_word_of_what_it_misses(remote: tuple[Host, Host]) -> None:
+    sender, receiver = remote
+    sender.do(lambda: end_of(sender)("it was cut") if 1 in sender.peers._outgoing else None)
+    known = sender.peers._addresses
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens there
+        sender.do(lambda: sender.peers.take_addresses({1: f"127.0.0.1:{closed.getsockname()[1]}"}))
+        sender.send(0, np.zeros(3))
+        name, cause = receiver.next()
+    assert name == (0, 3, 4, 5)
+    assert cause == "the connection from host 0 to host 1 ended: Connection refused"
+    sender.do(lambda: sender.peers.take_addresses(known))
 
 
 @contextmanager
