@@ -17,12 +17,12 @@ from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.hops import Arrival, Delivery
 from runtime.executor.reservations import Reservations
 from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
-from runtime.lowering.subprograms import Send, Subprogram
+from runtime.lowering.subprograms import Receipt, Send, Subprogram
 from runtime.messages import Failure, Run
-from runtime.program import Value
 
 
 class Completion(NamedTuple):
@@ -133,7 +133,7 @@ class Dataflow:
         for value, shard in loaded.plan.sends:
             if value.node in message.arguments:
                 handle = message.arguments[value.node]
-                give = partial(self._give, execution, value, shard)
+                give = partial(self._give, execution, loaded.hops.deliveries(value, shard))
                 self._store.when_there(message.client, handle, shard, give)
         for arrive in self._early.pop(number, ()):
             arrive()
@@ -163,10 +163,14 @@ class Dataflow:
             for shard, _ in execution.loaded.plan.shards.get(node, ()):
                 computation = execution.computation(node, shard)
                 held = computation.held = execution.held[node, shard]
+                computation.is_told |= held.group.members[-1] == (node, shard)
                 if held.failure is not None:
                     message = f"{computation.function.name}: {held.failure.message}"
                     computation.failure = computation.failure or Failure(held.failure.kind, message)
-                held.when_there(partial(self._come, computation))
+                if held.is_there:
+                    self._come(computation)
+                else:
+                    held.waiting.append(partial(self._come, computation))
                 self._outside.enqueue(computation)
 
     def receive(
@@ -178,25 +182,24 @@ class Dataflow:
             if number > self._last:
                 self._early.setdefault(number, []).append(lambda: self.receive(number, edge, destination, source, data))
             return
+        arrival = execution.loaded.hops.arrival(edge, destination, source)
         if isinstance(data, Failure):
-            self._arrive(execution, edge, destination, source, data)
+            self._arrive(execution, arrival, data)
             return
-        piece = execution.loaded.piece(edge, destination, source)
-        dtype = execution.loaded.plan.receipts[edge, destination].edge.spec.dtype
-        shape = tuple(each.stop - each.start for each in piece.destination_slices)
-        array = np.frombuffer(data, dtype)
-        if execution.loaded.plan.receipts[edge, destination].edge.spec.is_ragged:
+        array, shape = np.frombuffer(data, arrival.dtype), arrival.shape
+        if arrival.receipt.edge.spec.is_ragged:
             shape = (len(array) // max(1, math.prod(shape[1:])), *shape[1:])
-        self._arrive(execution, edge, destination, source, array.reshape(shape))
+        self._arrive(execution, arrival, array.reshape(shape))
 
     def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
         """Return the memory where a piece is needed, if it is known, and a row of so many bytes."""
         execution = self._executions.get(number)
-        if execution is None or execution.loaded.plan.receipts[edge, destination].is_direct:
+        if execution is None:
             return None
-        return self._assembly(execution, edge, destination).place(
-            execution.loaded.piece(edge, destination, source), size_bytes
-        )
+        arrival = execution.loaded.hops.arrival(edge, destination, source)
+        if arrival.receipt.is_direct:
+            return None
+        return self._assembly(execution, arrival.receipt).place(arrival.piece, size_bytes)
 
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
@@ -207,14 +210,13 @@ class Dataflow:
             return
         node, shard = computation.node, computation.shard
         before_s, self._made_s = self._made_s, end_s
-        for output in range(len(execution.loaded.plan.calls[node].outputs)):
+        for output, deliveries in enumerate(execution.loaded.shards[node, shard].outputs):
             array = done.failure if done.outputs is None else done.outputs[output]
             assert array is not None
-            handle = execution.results.get((node, output))
-            if handle is not None:
+            if node in execution.result_nodes and (handle := execution.results.get((node, output))) is not None:
                 self._store.put(execution.client, handle, shard, array)
                 execution.stretches[node].has_result = True
-            self._give(execution, Value(node, output), shard, array)
+            self._give(execution, deliveries, array)
         self._made_s = before_s
         held, computation.held = execution.held.pop((node, shard)), None
         if self._reservations.finish(held):
@@ -262,43 +264,42 @@ class Dataflow:
         """Return whether an execution has neither ended nor been aborted here."""
         return number in self._executions
 
-    def _give(self, execution: Execution, value: Value, shard: int, array: Array | Failure) -> None:
+    def _give(self, execution: Execution, deliveries: Sequence[Delivery], array: Array | Failure) -> None:
         """Send a local shard of a value where it is needed."""
-        for send in execution.loaded.plan.sends.get((value, shard), ()):
+        for send, arrival in deliveries:
             if isinstance(array, Failure):
-                if send.host == self._host:
-                    self._arrive(execution, send.edge, send.piece.destination, shard, array)
+                if arrival is not None:
+                    self._arrive(execution, arrival, array)
                 else:
                     self._outside.send_failure(send.host, execution.number, send, array)
                 continue
             part = array if send.is_whole else array[send.piece.source_slices]
-            if send.host == self._host:
-                self._arrive(execution, send.edge, send.piece.destination, shard, part)
+            if arrival is not None:
+                self._arrive(execution, arrival, part)
             else:
                 self._outside.send_piece(send.host, execution.number, send, part)
 
-    def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
-        receipt = execution.loaded.plan.receipts[edge, destination]
-        computation = execution.computation(receipt.edge.node, destination)
+    def _arrive(self, execution: Execution, arrival: Arrival, array: Array | Failure) -> None:
+        receipt = arrival.receipt
+        computation = execution.computation(arrival.node, arrival.shard)
         if isinstance(array, Failure):
             computation.failure = computation.failure or array
         if receipt.is_direct and not isinstance(array, Failure):
-            computation.inputs[receipt.edge.position] = array
+            computation.inputs[arrival.position] = array
         elif receipt.sources > 1 or not isinstance(array, Failure):
-            assembly = self._assembly(execution, edge, destination)
-            piece = execution.loaded.piece(edge, destination, source)
-            if not assembly.add(piece, None if isinstance(array, Failure) else array):
+            assembly = self._assembly(execution, receipt)
+            if not assembly.add(arrival.piece, None if isinstance(array, Failure) else array):
                 return
-            del execution.partial[edge, destination]
+            del execution.partial[receipt.edge.number, arrival.shard]
             if computation.failure is None:
-                computation.inputs[receipt.edge.position] = assembly.finished()
+                computation.inputs[arrival.position] = assembly.finished()
         self._come(computation)
 
-    def _assembly(self, execution: Execution, edge: int, destination: int) -> Assembly:
-        found = execution.partial.get((edge, destination))
+    def _assembly(self, execution: Execution, receipt: Receipt) -> Assembly:
+        name = (receipt.edge.number, receipt.shard)
+        found = execution.partial.get(name)
         if found is None:
-            receipt = execution.loaded.plan.receipts[edge, destination]
-            found = execution.partial[edge, destination] = Assembly(receipt, self._outside.empty)
+            found = execution.partial[name] = Assembly(receipt, self._outside.empty)
         return found
 
     def _come(self, computation: Computation) -> None:
