@@ -44,7 +44,7 @@ class Executor:
         self._loop = Loop()
         budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
         self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
-        self._groups = Groups(settings.folder)
+        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"))
         self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._cpus = Device(HOST, self._loop, self._end_computation)
