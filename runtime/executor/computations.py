@@ -78,6 +78,11 @@ class Computation:
     awaited: "Sequence[tuple[int, Computation, int]]" = ()
     is_running: bool = False
 
+    @property
+    def waits_for_shards(self) -> bool:
+        """Whether other shards of its call compute together with it."""
+        return self.group is not None and self.group.size > 1
+
 
 class Stated(NamedTuple):
     """What a shard of an output must be."""
