@@ -24,7 +24,7 @@ Ended = tuple[Computation, Done, float]
 class Worker:
     """Runs what it is given, one after the other, in a thread that begins with the first.
 
-    Calls back in the loop's thread: ``on_end`` for each computation in order, ``on_unrun`` with those that it does not
+    Calls back in turns of the loop: ``on_end`` for each computation in order, ``on_unrun`` with those that it does not
     run because one before them failed.
     """
 
@@ -96,7 +96,7 @@ class Worker:
         while True:
             wake.get()
             self._run_all()  # keeps nothing of what it ran while this thread sleeps
-            self._loop.post(self._sleep)
+            self._loop.take_turn(self._sleep)
 
     def _run_all(self) -> None:
         has_failed = is_owed = False

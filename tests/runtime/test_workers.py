@@ -33,6 +33,8 @@ class HandLoop:
         self.posted.append(callback)
         self._has_posted.set()
 
+    take_turn = post
+
     def turn(self) -> None:
         """Wait for what is posted, and call it."""
         assert self._has_posted.wait(PATIENCE_S)
