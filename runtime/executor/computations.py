@@ -54,8 +54,9 @@ class Computation:
     """One shard of a call, in one execution. It waits for its ``missing`` inputs, and for memory, until ``ready_s``.
 
     ``failure`` is that of an input: the computation does not run then, and fails in its turn. ``group`` are the shards
-    of a collective call. ``feeds`` are inputs that are made on the same device, and ``leaves`` says whether an output
-    goes anywhere else. ``done`` and ``awaited`` are of the thread that runs it (``workers``).
+    of a collective call. ``feeds`` are inputs that are made on the same device. ``is_told`` says whether the loop must
+    hear at once that it has ended: an output goes elsewhere, or memory is given back. ``done`` and ``awaited`` are of
+    the thread that runs it (``workers``).
     """
 
     client: int
@@ -72,10 +73,15 @@ class Computation:
     group: ShardGroup | None = None
     held: Held | None = None
     feeds: Sequence[Feed] = ()
-    leaves: bool = True
+    is_told: bool = True
     done: Done | None = None
     awaited: "Sequence[tuple[int, Computation, int]]" = ()
     is_running: bool = False
+
+    @property
+    def waits_for_shards(self) -> bool:
+        """Whether other shards of its call compute together with it."""
+        return self.group is not None and self.group.size > 1
 
 
 class Stated(NamedTuple):

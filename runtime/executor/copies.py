@@ -26,14 +26,14 @@ class Copies:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._copied_bytes = 0
+        self._turn = self._copied_bytes = 0
         self._todo: SimpleQueue[_Copy] | None = None
 
     def copy(self, to: Array, source: Array, on_done: Callable[[], None]) -> None:
         """Copy an array, and call back in the loop's thread; perhaps before this returns. Neither may change before."""
+        if self._turn != self._loop.turns:
+            self._turn, self._copied_bytes = self._loop.turns, 0
         if to.nbytes <= AT_ONCE_BYTES and self._copied_bytes + to.nbytes <= _OF_A_TURN_BYTES:
-            if not self._copied_bytes and to.nbytes:
-                self._loop.soon(self._end_turn)
             self._copied_bytes += to.nbytes
             np.copyto(to, source)
             on_done()
@@ -43,9 +43,6 @@ class Copies:
             Thread(target=self._work, args=(self._todo,), name="copies", daemon=True).start()
         self._loop.busy_threads += 1
         self._todo.put(_Copy(self._loop, to, source, on_done))
-
-    def _end_turn(self) -> None:
-        self._copied_bytes = 0
 
     def _work(self, todo: "SimpleQueue[_Copy]") -> None:
         while True:

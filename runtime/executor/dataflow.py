@@ -16,16 +16,15 @@ from runtime.executor.assembly import Assembly
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
+from runtime.executor.hops import Arrival, Delivery
 from runtime.executor.landings import Landing, Landings
 from runtime.executor.pieces import array_of, shape_of
 from runtime.executor.reservations import Reservations
 from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
 from runtime.frames import FrameError
-from runtime.lowering.resharding import Piece
 from runtime.lowering.subprograms import Receipt, Send, Subprogram
 from runtime.messages import Failure, Run, Sized
-from runtime.program import Value
 
 
 class Completion(NamedTuple):
@@ -143,7 +142,7 @@ class Dataflow:
         for value, shard in loaded.plan.sends:
             if value.node in message.arguments:
                 handle = message.arguments[value.node]
-                give = partial(self._give, execution, value, shard)
+                give = partial(self._give, execution, loaded.hops.deliveries(value, shard))
                 self._store.when_there(message.client, handle, shard, give)
         for arrive in self._early.pop(number, ()):
             arrive()
@@ -173,10 +172,14 @@ class Dataflow:
             for shard, _ in execution.loaded.plan.shards.get(node, ()):
                 computation = execution.computation(node, shard)
                 held = computation.held = execution.held[node, shard]
+                computation.is_told |= held.group.members[-1] == (node, shard)
                 if held.failure is not None:
                     message = f"{computation.function.name}: {held.failure.message}"
                     computation.failure = computation.failure or Failure(held.failure.kind, message)
-                held.when_there(partial(self._come, computation))
+                if held.is_there:
+                    self._come(computation)
+                else:
+                    held.waiting.append(partial(self._come, computation))
                 self._outside.enqueue(computation)
 
     def receive(
@@ -191,9 +194,8 @@ class Dataflow:
             if number > self._last:
                 self._wait(number, partial(self._receive_early, number, edge, destination, source, data))
             return
-        receipt, piece = self._expected(execution, edge, destination, source)
-        array = data if isinstance(data, Failure) else array_of(data, receipt.edge.spec, piece)
-        self._arrive(execution, edge, destination, source, array)
+        arrival = self._expected(execution, edge, destination, source)
+        self._arrive(execution, arrival, data if isinstance(data, Failure) else array_of(data, arrival))
 
     def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
         """Fail the computation that waits for a piece, which was lost on its way. Raises KeyError if none does."""
@@ -202,10 +204,10 @@ class Dataflow:
             if number > self._last:
                 self._wait(number, partial(self.lose, number, edge, destination, source, cause))
             return
-        execution.loaded.piece(edge, destination, source)
-        call, receipt = execution.loaded.called(edge, destination)
-        what = f"shard {source} of input {receipt.edge.position}"
-        self._arrive(execution, edge, destination, source, Failure("LostError", f"{call.name}: {what}: {cause}"))
+        arrival = execution.loaded.hops.arrival(edge, destination, source)
+        name = execution.loaded.shards[arrival.node, arrival.shard].call.name
+        what = f"shard {source} of input {arrival.position}"
+        self._arrive(execution, arrival, Failure("LostError", f"{name}: {what}: {cause}"))
 
     def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
         """Return the memory where a piece is needed, if it is known, and a row of so many bytes.
@@ -215,9 +217,11 @@ class Dataflow:
         execution = self._executions.get(number)
         if execution is None:
             return None
-        receipt, piece = self._expected(execution, edge, destination, source)
-        shape_of(size_bytes, receipt.edge.spec, piece)
-        return None if receipt.is_direct else self._assembly(execution, edge, destination).place(piece, size_bytes)
+        arrival = self._expected(execution, edge, destination, source)
+        shape_of(size_bytes, arrival)
+        if arrival.receipt.is_direct:
+            return None
+        return self._assembly(execution, arrival.receipt).place(arrival.piece, size_bytes)
 
     def _wait(self, number: int, arrive: Callable[[], None]) -> None:
         """Let what came before the server's word about its execution wait for that."""
@@ -234,10 +238,9 @@ class Dataflow:
             with suppress(KeyError):  # nothing waits for what is no piece
                 self.lose(number, edge, destination, source, f"host {self._host} refused it: {error}")
 
-    def _expected(self, execution: Execution, edge: int, destination: int, source: int) -> tuple[Receipt, Piece]:
-        loaded = execution.loaded
+    def _expected(self, execution: Execution, edge: int, destination: int, source: int) -> Arrival:
         try:
-            return loaded.plan.receipts[edge, destination], loaded.piece(edge, destination, source)
+            return execution.loaded.hops.arrival(edge, destination, source)
         except KeyError:
             where = f"edge {edge} from shard {source} to shard {destination}"
             raise FrameError(f"execution {execution.number} expects no piece on {where}") from None
@@ -251,15 +254,14 @@ class Dataflow:
             return
         node, shard = computation.node, computation.shard
         before_s, self._made_s = self._made_s, end_s
-        for output in range(len(execution.loaded.plan.calls[node].outputs)):
+        for output, deliveries in enumerate(execution.loaded.shards[node, shard].outputs):
             array = done.failure if done.outputs is None else done.outputs[output]
             assert array is not None
-            handle = execution.results.get((node, output))
-            if handle is not None:
+            if node in execution.result_nodes and (handle := execution.results.get((node, output))) is not None:
                 if output not in computation.function.unbounded or isinstance(array, Failure):
                     self._store.put(execution.client, handle, shard, array)
                 execution.stretches[node].has_result = True
-            self._give(execution, Value(node, output), shard, array)
+            self._give(execution, deliveries, array)
         self._made_s = before_s
         held, computation.held = execution.held.pop((node, shard)), None
         if self._reservations.finish(held):
@@ -309,18 +311,18 @@ class Dataflow:
         """Return whether an execution has neither ended nor been aborted here."""
         return number in self._executions
 
-    def _give(self, execution: Execution, value: Value, shard: int, array: Array | Failure) -> None:
+    def _give(self, execution: Execution, deliveries: Sequence[Delivery], array: Array | Failure) -> None:
         """Send a local shard of a value where it is needed."""
-        for send in execution.loaded.plan.sends.get((value, shard), ()):
+        for send, arrival in deliveries:
             if isinstance(array, Failure):
-                if send.host == self._host:
-                    self._arrive(execution, send.edge, send.piece.destination, shard, array)
+                if arrival is not None:
+                    self._arrive(execution, arrival, array)
                 else:
                     self._outside.send_failure(send.host, execution.number, send, array)
                 continue
             part = array if send.is_whole else array[send.piece.source_slices]
-            if send.host == self._host:
-                self._arrive(execution, send.edge, send.piece.destination, shard, part)
+            if arrival is not None:
+                self._arrive(execution, arrival, part)
             else:
                 self._outside.send_piece(send.host, execution.number, send, part)
 
@@ -333,27 +335,26 @@ class Dataflow:
                 name = computation.function.name
                 self._landings.land(Landing(execution.client, handle, shard, device, name, outputs[output]))
 
-    def _arrive(self, execution: Execution, edge: int, destination: int, source: int, array: Array | Failure) -> None:
-        receipt = execution.loaded.plan.receipts[edge, destination]
-        computation = execution.computation(receipt.edge.node, destination)
+    def _arrive(self, execution: Execution, arrival: Arrival, array: Array | Failure) -> None:
+        receipt = arrival.receipt
+        computation = execution.computation(arrival.node, arrival.shard)
         if isinstance(array, Failure):
             computation.failure = computation.failure or array
         if receipt.is_direct or (receipt.sources == 1 and isinstance(array, Failure)):
             if not isinstance(array, Failure):
-                computation.inputs[receipt.edge.position] = array
+                computation.inputs[arrival.position] = array
             self._come(computation)
         else:
-            piece = execution.loaded.piece(edge, destination, source)
-            assembly = self._assembly(execution, edge, destination)
-            assembly.add(piece, None if isinstance(array, Failure) else array)
+            assembly = self._assembly(execution, receipt)
+            assembly.add(arrival.piece, None if isinstance(array, Failure) else array)
 
-    def _assembly(self, execution: Execution, edge: int, destination: int) -> Assembly:
-        found = execution.partial.get((edge, destination))
+    def _assembly(self, execution: Execution, receipt: Receipt) -> Assembly:
+        name = (receipt.edge.number, receipt.shard)
+        found = execution.partial.get(name)
         if found is None:
-            receipt = execution.loaded.plan.receipts[edge, destination]
             on_whole = partial(self._put_together, execution, receipt)
             found = Assembly(receipt, self._outside.empty, self._outside.copy, on_whole)
-            execution.partial[edge, destination] = found
+            execution.partial[name] = found
         return found
 
     def _put_together(self, execution: Execution, receipt: Receipt) -> None:

@@ -89,8 +89,8 @@ class Device:
             self._running = computation
             self._free_s = max(self._free_s, computation.ready_s) + function.seconds
             self._loop.at(self._free_s, lambda: self._end_timer(computation))
-        elif function.seconds < _INLINE_S and not function.is_collective and self.number != HOST:
-            self._end(computation, function.run(computation.inputs), time.perf_counter())
+        elif function.seconds < _INLINE_S and not computation.waits_for_shards and self.number != HOST:
+            self._end(computation, function.run(computation.inputs, computation.group), time.perf_counter())
         else:
             self._worker.give(computation)
 

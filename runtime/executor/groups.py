@@ -2,7 +2,8 @@
 
 Ranks find each other through a file that all hosts see. A shard that fails breaks the group: it says why in the file
 and ends its connections, so nobody waits for it. A group that is broken stays so; the server gives executions that
-begin later a new ``generation``. Import PyTorch only where a collective function runs.
+begin later a new ``generation``. Shards of one machine reduce small arrays without torch.distributed
+(``small_reductions``). Import PyTorch only where a collective function runs.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.collectives import Reduction
+from runtime.executor.small_reductions import DTYPES, MOST_BYTES, SmallReductions
 
 if TYPE_CHECKING:
     from torch.distributed import AllreduceOptions, FileStore, ProcessGroupGloo
@@ -35,24 +37,33 @@ class BrokenGroupError(RuntimeError):
 
 
 class ShardGroup:
-    """A group as one shard sees it (``runtime.collectives.Group``). Shards join it when they first use it."""
+    """A group as one shard sees it (``runtime.collectives.Group``). Shards join it when they first use it.
 
-    def __init__(self, folder: Path, key: GroupKey, index: int) -> None:
+    ``is_local`` says whether all of them are on one machine.
+    """
+
+    def __init__(self, folder: Path, key: GroupKey, index: int, *, is_local: bool = False) -> None:
         self.key = key
+        self._is_local = is_local
         self.index = index
         self.size = len(key.places)
-        self._path = folder / f"group-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}"
+        self._path = folder / f"group-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
         self._store: FileStore | None = None
         self._group: ProcessGroupGloo | None = None
+        self._small: SmallReductions | None = None
         self._cause: str | None = None
 
     def all_reduce(self, tensor: Any, reduction: Reduction) -> Any:
         """Return the reduced tensor. Raises BrokenGroupError."""
         result = tensor.detach().clone().contiguous()
-        group = self._joined()
+        if self.size == 1:
+            return result
         try:
-            group.allreduce([result], _options(reduction)).wait()
-        except RuntimeError as error:
+            if self._is_small(result):
+                self._joined_small().reduce(result.reshape(-1).numpy(), reduction)
+            else:
+                self._joined().allreduce([result], _options(reduction)).wait()
+        except (RuntimeError, OSError) as error:
             raise self._broken(error) from None
         return result
 
@@ -60,9 +71,8 @@ class ShardGroup:
         """Return the tensors of all shards. Raises BrokenGroupError."""
         given = tensor.detach().contiguous()
         results = [given.new_empty(given.shape) for _ in range(self.size)]
-        group = self._joined()
         try:
-            group.allgather([results], [given]).wait()
+            self._joined().allgather([results], [given]).wait()
         except RuntimeError as error:
             raise self._broken(error) from None
         return results
@@ -76,6 +86,8 @@ class ShardGroup:
                 if not store.check(["cause"]):
                     store.set("cause", cause)
         self._group = None  # its connections end with it, once nobody computes with it
+        if self._small is not None:
+            self._small.close()
 
     def _shared(self) -> "FileStore":
         if self._store is None:
@@ -84,6 +96,20 @@ class ShardGroup:
             self._store = FileStore(str(self._path), -1)
         return self._store
 
+    def _is_small(self, tensor: Any) -> bool:
+        return self._is_local and tensor.nbytes <= MOST_BYTES and str(tensor.dtype) in DTYPES
+
+    def _joined_small(self) -> SmallReductions:
+        """Return the connections for small arrays once all shards are there."""
+        if self._small is None:
+            joining = SmallReductions(self._path, self.index, self.size)
+            self._meet("listens")
+            joining.join(self._check)
+            self._small = joining
+        if self._cause is not None:  # perhaps while its connections were not known yet
+            raise BrokenGroupError(self._cause)
+        return self._small
+
     def _joined(self) -> "ProcessGroupGloo":
         """Return the group once all shards are there."""
         if self._cause is not None:
@@ -91,23 +117,30 @@ class ShardGroup:
         if self._group is None:
             from torch.distributed import PrefixStore, ProcessGroupGloo
 
-            store = self._shared()
-            store.set(f"here-{self.index}", "")
-            here = [f"here-{index}" for index in range(self.size)]
-            while not store.check(here):
-                if store.check(["cause"]):
-                    raise self._broken(None)
-                time.sleep(_LOOK_S)
+            self._meet("here")
             options = ProcessGroupGloo._Options()
             options._devices = [ProcessGroupGloo.create_device(interface="lo")]
             options._timeout = _PATIENCE
-            try:
-                self._group = ProcessGroupGloo(PrefixStore("ranks", store), self.index, self.size, options)
-            except RuntimeError as error:
-                raise self._broken(error) from None
+            self._group = ProcessGroupGloo(PrefixStore("ranks", self._shared()), self.index, self.size, options)
         return self._group
 
-    def _broken(self, error: RuntimeError | None) -> BrokenGroupError:
+    def _meet(self, what: str) -> None:
+        """Wait until all shards say the same."""
+        store = self._shared()
+        store.set(f"{what}-{self.index}", "")
+        all_shards = [f"{what}-{index}" for index in range(self.size)]
+        while not store.check(all_shards):
+            self._check()
+            time.sleep(_LOOK_S)
+
+    def _check(self) -> None:
+        """Raise BrokenGroupError if a shard has broken the group, here or elsewhere."""
+        if self._cause is not None or self._shared().check(["cause"]):
+            raise self._broken(None)
+
+    def _broken(self, error: Exception | None) -> BrokenGroupError:
+        if isinstance(error, BrokenGroupError):
+            return error
         store = self._shared()
         cause = store.get("cause").decode() if store.check(["cause"]) else f"a host of the slice ended: {error}"
         return BrokenGroupError(f"another shard of the call failed: {cause}")
@@ -123,10 +156,11 @@ def _options(reduction: Reduction) -> "AllreduceOptions":
 
 
 class Groups:
-    """The groups of a host, by key and shard."""
+    """The groups of a host, by key and shard; ``is_local`` where all hosts are on its machine."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, is_local: bool) -> None:
         self._folder = Path(folder)
+        self._is_local = is_local
         self._groups: dict[tuple[GroupKey, int], ShardGroup] = {}
 
     def group(self, key: GroupKey, index: int) -> ShardGroup:
@@ -134,7 +168,7 @@ class Groups:
         found = self._groups.get((key, index))
         if found is None:
             self.forget(key.client, before=key.generation)
-            found = self._groups[key, index] = ShardGroup(self._folder, key, index)
+            found = self._groups[key, index] = ShardGroup(self._folder, key, index, is_local=self._is_local)
         return found
 
     def forget(self, client: int, before: int | None = None) -> None:

@@ -12,7 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
+from threading import Lock
 
 _SOON_S = 300e-6
 _SHARED_S = 30e-6
@@ -20,9 +22,10 @@ _SHARED_S = 30e-6
 
 
 class Loop:
-    """Runs callbacks in one thread until ``stop``; only ``post`` may be called from others.
+    """Runs callbacks one after the other until ``stop``. Others may call ``post`` and ``take_turn`` alone.
 
-    ``busy_threads`` are others of this process that compute.
+    Callbacks run in the loop's own thread, or in one that takes a turn while that waits: then nobody has to be woken.
+    ``busy_threads`` are others of this process that compute; ``turns`` counts the turns that have begun.
     """
 
     def __init__(self) -> None:
@@ -37,11 +40,15 @@ class Loop:
             each.setblocking(False)
         self._readable[self._woken.fileno()] = self._drain
         self._running = True
+        self.turns = 0
+        self._turn = Lock()
+        self._is_outdated = False
         self.busy_threads = 0
         self._is_answered_soon = False
 
     def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
         """Call ``readable``, and where given ``writable``, whenever a socket is so; replaces an earlier watch."""
+        self._is_outdated = True
         self._readable[sock.fileno()] = readable
         if writable is not None:
             self._writable[sock.fileno()] = writable
@@ -55,17 +62,29 @@ class Loop:
 
     def at(self, time_s: float, callback: Callable[[], None]) -> None:
         """Call back at a time of ``time.perf_counter()``."""
+        self._is_outdated = True
         heapq.heappush(self._timers, (time_s, next(self._numbers), callback))
 
     def post(self, callback: Callable[[], None]) -> None:
-        """Call back in the loop's thread, soon. Any thread may call this."""
+        """Call back soon. Any thread may call this."""
         self._posted.append(callback)
-        with suppress(BlockingIOError):  # full: it will wake up anyway
-            self._wake.send(b"\0")
+        self._wake_up()
 
-    def soon(self, callback: Callable[[], None]) -> None:
-        """Call back at the end of this turn of the loop."""
-        self._posted.append(callback)
+    def take_turn(self, callback: Callable[[], None]) -> None:
+        """Call back at once, in this thread, if the loop waits, and soon otherwise. Any other thread may call this."""
+        if not self._turn.acquire(blocking=False):
+            self.post(callback)
+            return
+        try:
+            self._is_outdated = False
+            self.turns += 1
+            callback()
+        except BaseException as error:  # it ends the loop, as it would there
+            self.post(partial(_raise, error))
+        finally:
+            self._turn.release()
+        if self._is_outdated or self._posted:  # the loop waits for less than it should
+            self._wake_up()
 
     def stop(self) -> None:
         """Return from ``run`` after the present callback."""
@@ -74,17 +93,22 @@ class Loop:
     def run(self) -> None:
         """Run until ``stop``."""
         while self._running:
-            readable, writable = self._ready()
-            for number in readable:
-                if number in self._readable:  # or a callback has closed it
-                    self._readable[number]()
-            for number in writable:
-                if number in self._writable:
-                    self._writable[number]()
-            while self._timers and self._timers[0][0] <= time.perf_counter():
-                heapq.heappop(self._timers)[2]()
-            while self._posted:
-                self._posted.popleft()()
+            ready = self._ready()
+            with self._turn:
+                self._call_back(*ready)
+
+    def _call_back(self, readable: list[int], writable: list[int]) -> None:
+        self.turns += 1
+        for number in readable:
+            if number in self._readable:  # or a callback has closed it
+                self._readable[number]()
+        for number in writable:
+            if number in self._writable:
+                self._writable[number]()
+        while self._timers and self._timers[0][0] <= time.perf_counter():
+            heapq.heappop(self._timers)[2]()
+        while self._posted:
+            self._posted.popleft()()
 
     def _ready(self) -> tuple[list[int], list[int]]:
         """Wait for sockets or a timer; return the sockets that are readable, and writable.
@@ -115,5 +139,13 @@ class Loop:
             return 0.0
         return max(0.0, self._timers[0][0] - time.perf_counter()) if self._timers else None
 
+    def _wake_up(self) -> None:
+        with suppress(BlockingIOError):  # full: it will wake up anyway
+            self._wake.send(b"\0")
+
     def _drain(self) -> None:
         self._woken.recv(4096)
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -5,19 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from runtime.arrays import ArraySpec
+from runtime.executor.hops import Arrival
 from runtime.frames import FrameError
-from runtime.lowering.resharding import Piece
 
 Array = np.ndarray[Any, Any]
 
 
-def shape_of(size_bytes: int, spec: ArraySpec, piece: Piece) -> tuple[int, ...]:
+def shape_of(size_bytes: int, arrival: Arrival) -> tuple[int, ...]:
     """Return the shape of a piece of so many bytes. Raises FrameError where it has none."""
-    shape = tuple([each.stop - each.start for each in piece.destination_slices])
-    item_bytes = np.dtype(spec.dtype).itemsize
+    shape, item_bytes = arrival.shape, arrival.dtype.itemsize
     most_bytes = math.prod(shape) * item_bytes
-    if spec.is_ragged and size_bytes < most_bytes:
+    if arrival.receipt.edge.spec.is_ragged and size_bytes < most_bytes:
         row_bytes = math.prod(shape[1:]) * item_bytes
         if size_bytes % row_bytes == 0:
             return size_bytes // row_bytes, *shape[1:]
@@ -26,7 +24,7 @@ def shape_of(size_bytes: int, spec: ArraySpec, piece: Piece) -> tuple[int, ...]:
     return shape
 
 
-def array_of(data: bytearray | memoryview, spec: ArraySpec, piece: Piece) -> Array:
+def array_of(data: bytearray | memoryview, arrival: Arrival) -> Array:
     """Return a piece that has come as an array on the same memory. Raises FrameError where it cannot be one."""
-    shape = shape_of(len(data), spec, piece)
-    return np.frombuffer(data, spec.dtype).reshape(shape)
+    shape = shape_of(len(data), arrival)
+    return np.frombuffer(data, arrival.dtype).reshape(shape)

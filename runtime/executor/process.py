@@ -47,11 +47,12 @@ class Executor:
         self._loop = Loop()
         budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
         self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
-        self._groups = Groups(settings.folder)
+        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"))
         self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._cpus = Device(HOST, self._loop, self._end_computation)
         self._completions: list[Completion] = []
+        self._news: dict[int, float] = {}
         self._reported_s = -math.inf
         self._report_s = math.inf
         self._prepared_s = 0.0
@@ -136,7 +137,10 @@ class Executor:
         return self._cpus if number == HOST else self._devices[number]
 
     def completed(self, ended: Completion, is_awaited: bool) -> None:
-        """Report a stretch that has ended here. Reports go together, those for which a client may wait soon."""
+        """Report a stretch that has ended here. Reports go together, those for which a client may wait soon.
+
+        What functions were found to take goes with them: the server works between two hops of a program otherwise.
+        """
         self._completions.append(ended)
         now_s = time.perf_counter()
         due_s = self._reported_s + _SOON_S if is_awaited else now_s + _REPORT_S
@@ -155,6 +159,9 @@ class Executor:
         if not self._completions:
             return
         now_s = self._reported_s = time.perf_counter()
+        if self._news:
+            self._server.send(Kind.ESTIMATES, b"".join([ESTIMATE.pack(*each) for each in self._news.items()]))
+            self._news.clear()
         packed = [COMPLETION.pack(*ended[:-1], now_s - ended.end_s) for ended in self._completions]
         self._server.send(Kind.COMPLETIONS, b"".join(packed))
         self._completions.clear()
@@ -163,7 +170,7 @@ class Executor:
         function = computation.function.function
         if function.is_news:
             function.is_news = False
-            self._server.send(Kind.ESTIMATES, ESTIMATE.pack(function.number, function.seconds))
+            self._news[function.number] = function.seconds
         if computation.group is not None and done.failure is not None:
             self._break(computation.group, done.failure.message)
         self._dataflow.end_computation(computation, done, end_s)

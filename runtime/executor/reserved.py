@@ -98,13 +98,6 @@ class Held:
         self.is_there = False
         self.waiting: list[Callable[[], None]] = []
 
-    def when_there(self, call: Callable[[], None]) -> None:
-        """Call once there is room, perhaps now."""
-        if self.is_there:
-            call()
-        else:
-            self.waiting.append(call)
-
     def come(self) -> None:
         """Note that there is room."""
         self.is_there = True

@@ -1,14 +1,13 @@
 """The thread of a device, for computations that take long or wait for other shards.
 
 To hand a computation over and back takes two wake-ups. So the thread gets what comes next while it still computes: also
-computations whose missing inputs are results of those that it has, which it passes on itself. The loop hears of results
-that leave the device at once, and of the others together.
+computations whose missing inputs are results of those that it has, which it passes on itself. The loop hears at once of
+results that leave the device, and of the others together: while it takes them, the thread waits for the interpreter.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 
@@ -16,8 +15,8 @@ from runtime.executor.computations import Computation, Done
 from runtime.executor.loop import Loop
 
 _MOST_AHEAD = 64
-_TELL_S = 1e-3
-"""How long the loop may not hear of results that stay on the device."""
+_MOST_UNTOLD = 32
+"""Of so many results that stay on the device the loop may not have heard."""
 
 Ended = tuple[Computation, Done, float]
 
@@ -25,7 +24,7 @@ Ended = tuple[Computation, Done, float]
 class Worker:
     """Runs what it is given, one after the other, in a thread that begins with the first.
 
-    Calls back in the loop's thread: ``on_end`` for each computation in order, ``on_unrun`` with those that it does not
+    Calls back in turns of the loop: ``on_end`` for each computation in order, ``on_unrun`` with those that it does not
     run because one before them failed.
     """
 
@@ -97,16 +96,18 @@ class Worker:
         while True:
             wake.get()
             self._run_all()  # keeps nothing of what it ran while this thread sleeps
-            self._loop.post(self._sleep)
+            self._loop.take_turn(self._sleep)
 
     def _run_all(self) -> None:
-        told_s = time.perf_counter()
-        has_failed = False
+        has_failed = is_owed = False
         while not has_failed:
             try:
                 computation = self._todo.popleft()
             except IndexError:
                 break
+            if is_owed:  # otherwise the loop hears of it as this thread goes to sleep
+                is_owed = False
+                self._loop.post(self._end_all)
             for position, maker, output in computation.awaited:
                 assert maker.done is not None
                 assert maker.done.outputs is not None
@@ -114,17 +115,8 @@ class Worker:
             computation.awaited = []
             done = computation.done = computation.function.run(computation.inputs, computation.group)
             has_failed = done.outputs is None
-            end_s = time.perf_counter()
-            self._ended.append((computation, done, end_s))
-            if self._todo and (computation.leaves or end_s + self._next_s() - told_s > _TELL_S):
-                told_s = end_s
-                self._loop.post(self._end_all)
-
-    def _next_s(self) -> float:
-        """Return how long the next computation will take; 0 if there is none any more."""
-        with suppress(IndexError):
-            return self._todo[0].function.seconds
-        return 0.0
+            self._ended.append((computation, done, time.perf_counter()))
+            is_owed = computation.is_told or len(self._ended) >= _MOST_UNTOLD
 
     def _end_all(self) -> None:
         while self._ended:

@@ -1,9 +1,10 @@
 """What every run of a lowered program needs of it, worked out once: its results, its hosts, and what goes together.
 
 Schedulers work in milliseconds. So calls that follow each other on one island, and together take less than one, are
-a **stretch**: one gang of all their devices, which is granted and reported as one. All of its devices follow the order
-of the program within it, as they follow the order of the grants beyond it. A call that makes a result of the program
-ends its stretch, so whoever waits for that result waits for nothing else.
+a **stretch**: one gang of all their devices, which is granted and reported as one. Where all of them run on the same
+devices they may take several: none of these waits for another meanwhile. All devices follow the order of the program
+within a stretch, as they follow the order of the grants beyond it. A call that makes a result of the program ends its
+stretch, so whoever waits for that result waits for nothing else.
 """
 
 import math
@@ -19,6 +20,8 @@ from runtime.program import Program, Value
 from runtime.server.arguments import ArgumentPieces
 
 _STRETCH_S = 1e-3
+_ONE_GANG = 10
+"""By how much a stretch may be longer if all of its calls run on the same devices: half of what is granted ahead."""
 _numbers = count()
 
 
@@ -99,7 +102,9 @@ class PlannedProgram:
         for host, index in lowered.subprogram_of_host.items():
             hosts[index].append(host)
         self.subprograms = tuple(zip(self.numbers, lowered.subprograms, hosts, strict=True))
-        self._calls = tuple((self.function(placed.node), self.island(placed.node)) for placed in lowered.calls)
+        self._calls = tuple(
+            (self.function(placed.node), self.island(placed.node), gangs[placed.call.slice]) for placed in lowered.calls
+        )
         self._made = {each.node for each in self.results}
         self._stretches: dict[tuple[int, int], Stretch] = {}
 
@@ -118,13 +123,16 @@ class PlannedProgram:
     def stretches(self, most_s: float = _STRETCH_S) -> list[Stretch]:
         """Return the stretches, in order; calls that are expected to take longer are alone."""
         found: list[Stretch] = []
-        begin, total_s, last_island = 0, math.inf, ""
-        for place, (function, island) in enumerate(self._calls):
+        begin, total_s, begun_on, gang = 0, math.inf, "", frozenset[int]()
+        is_one_gang = True
+        for place, (function, island, devices) in enumerate(self._calls):
             seconds = function.seconds if function.is_known else math.inf
-            if total_s + seconds > most_s or island != last_island:
+            is_one_gang = is_one_gang and devices == gang
+            if total_s + seconds > most_s * (_ONE_GANG if is_one_gang else 1) or island != begun_on:
                 if place:
                     found.append(self._stretch(begin, place))
-                begin, total_s, last_island = place, 0.0, island
+                begin, total_s, begun_on, gang = place, 0.0, island, devices
+                is_one_gang = True
             total_s = math.inf if self.first_node + place in self._made else total_s + seconds
         if self._calls:
             found.append(self._stretch(begin, len(self._calls)))

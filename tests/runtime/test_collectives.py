@@ -49,6 +49,16 @@ def test_shards_reduce_and_gather_over_hosts(runtime: rt.LocalRuntime) -> None:
     assert scattered.numpy(PATIENCE_S).tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("network", ["shared-memory", "tcp"])
+def test_large_and_small_arrays_and_single_shards_are_reduced_alike(network: str) -> None:
+    with rt.local(islands=1, hosts=2, devices=2, network=network) as runtime:
+        for size in (4, 3, 1):
+            add = rt.pmap(summed, devices=runtime.make_virtual_device_set().add_slice(size))
+            for columns in (1, 5000):
+                found = add(np.ones((size, columns), np.float32)).numpy(PATIENCE_S)
+                assert found.tolist() == [[size + shard] * columns for shard in range(size)]
+
+
 def test_programs_of_many_collectives_on_slices_that_share_devices(runtime: rt.LocalRuntime) -> None:
     placed = [rt.pmap(summed, devices=runtime.make_virtual_device_set().add_slice(size)) for size in (4, 2, 4)]
 

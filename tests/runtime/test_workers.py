@@ -33,6 +33,8 @@ class HandLoop:
         self.posted.append(callback)
         self._has_posted.set()
 
+    take_turn = post
+
     def turn(self) -> None:
         """Wait for what is posted, and call it."""
         assert self._has_posted.wait(PATIENCE_S)
@@ -58,7 +60,7 @@ class Chain:
         placed = Call(node, function.name, 0, (Input(Value(node), ONE),), (Output(SPEC, ONE),))
         made = Computation(0, 0, node, 0, 0, LoadedCall(placed, function), cast("list[Array]", [None]), 1)
         made.feeds = (Feed(0, node - 1, 0, 0),) if node else ()
-        made.leaves = False
+        made.is_told = False
         return made
 
     def enqueue(self) -> None:
@@ -167,7 +169,7 @@ def test_a_long_queue_behind_a_failure_leaves_the_thread_alive(monkeypatch: pyte
                 time.sleep(0.1)  # for the thread, if it were woken here
 
     chain = Slow([*[add_one] * 10, fail, *[add_one] * 200])
-    monkeypatch.setattr(workers, "_TELL_S", 1e9)  # the thread tells of all together
+    monkeypatch.setattr(workers, "_MOST_UNTOLD", 1 << 30)  # the thread tells of all together
     chain.enqueue()
     chain.run()
     assert [done.outputs is not None for _, done in chain.ended] == [True] * 10 + [False] * 201

@@ -48,6 +48,9 @@ def nodes(plan: PlannedProgram) -> list[tuple[int, int]]:
         ([0, 0, 0], [1e-5, 1.0, 1e-5], [3], [(1, 1), (2, 2), (3, 3)]),
         ([0, 0, 0, 0], [1e-5, 1e-5, None, 1e-5], [4], [(1, 2), (3, 3), (4, 4)]),
         ([0, 0], [0.0, 0.0], [2], [(1, 2)]),
+        ([0, 0, 0, 0], [4e-3] * 4, [4], [(1, 2), (3, 4)]),  # nobody else waits on these devices
+        ([0, 0, 0, 1], [4e-4] * 4, [4], [(1, 3), (4, 4)]),
+        ([1, 0, 0, 0], [4e-4] * 4, [4], [(1, 2), (3, 4)]),
     ],
 )
 def test_calls_that_follow_each_other_are_a_stretch_while_they_are_short(
@@ -68,7 +71,7 @@ def test_stretches_follow_what_functions_turn_out_to_take() -> None:
     assert nodes(plan) == [(1, 1), (2, 2)]
     plan.functions[0].is_known = True
     assert nodes(plan) == [(1, 2)]
-    plan.functions[1].seconds = 2e-3
+    plan.functions[1].seconds = 2e-2
     assert nodes(plan) == [(1, 1), (2, 2)]
 
 
