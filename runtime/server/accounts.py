@@ -45,13 +45,24 @@ class HeldArray:
 
 @dataclass(eq=False)
 class Ledger:
-    """What all connections of a client hold, and what they have used since the server began."""
+    """What all connections of a client hold, and what they have used since the server began.
+
+    ``device_s`` is time of devices, ``host_s`` time of the CPUs of hosts.
+    """
 
     settings: ClientSettings
     arrays: int = 0
     held_bytes: int = 0
     executions: int = 0
     device_s: float = 0.0
+    host_s: float = 0.0
+
+    def charge(self, seconds: float, *, is_host: bool) -> None:
+        """Add time of devices, or of the CPUs of hosts."""
+        if is_host:
+            self.host_s += seconds
+        else:
+            self.device_s += seconds
 
     def excess(self, arrays: int, size_bytes: int) -> str | None:
         """Say which quota so much more would exceed; None where there is room."""

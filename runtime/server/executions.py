@@ -22,6 +22,7 @@ from runtime.server.arguments import Pieces
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
 from runtime.server.plans import PlannedProgram, RegisteredProgram, Stretch
+from runtime.store.buffers import HOST
 
 _LEAST_COST_S = 1e-6
 _ALONE = -1.0
@@ -136,7 +137,8 @@ class Executions:
             if execution is None:
                 continue
             gang = execution.gangs[first]
-            execution.account.ledger.device_s += device_s
+            is_host = execution.plan.lowered.placement(first).devices[0] == HOST
+            execution.account.ledger.charge(device_s, is_host=is_host)
             gang.ended_s = max(gang.ended_s, now_s - ago_s)
             gang.has_failed |= has_failed
             gang.left -= 1

@@ -18,7 +18,8 @@ _DEVICE_KIND = "core"
 class Slice:
     """Where a slice lies since an epoch, and its devices by number.
 
-    ``host_cpus`` and ``host_gang`` are the same of the CPUs of its hosts, shard by shard.
+    ``host_cpus`` and ``host_gang`` are the same of the CPUs of its hosts, shard by shard. They have schedulers of their
+    own (``cpus_of``), which know each host by its number.
     """
 
     number: int
@@ -46,7 +47,6 @@ class Islands:
             devices = [NewDevice(_DEVICE_KIND, island.device_memory_bytes)] * island.devices_per_host
             for index, device in enumerate(self._manager.add_host(str(number), island.name, devices).joined):
                 self._places[device.number] = (number, index)
-        self._first_host = len(self._places)  # the CPUs of hosts are numbered after all devices
 
     @property
     def epoch(self) -> int:
@@ -89,6 +89,10 @@ class Islands:
         assert mapped.island is not None
         hosts = tuple(host for host, _ in places)
         placement = Placement(mapped.island, hosts, tuple(index for _, index in places))
-        host_cpus = Placement(mapped.island, hosts, (HOST,) * len(hosts))
-        host_gang = frozenset(self._first_host + host for host in hosts)
-        return Slice(mapped.number, mapped.client, placement, frozenset(mapped.devices), host_cpus, host_gang)
+        host_cpus = Placement(cpus_of(mapped.island), hosts, (HOST,) * len(hosts))
+        return Slice(mapped.number, mapped.client, placement, frozenset(mapped.devices), host_cpus, frozenset(hosts))
+
+
+def cpus_of(island: str) -> str:
+    """Return what the scheduler of the CPUs of an island's hosts is called: their time is not that of devices."""
+    return f"CPUs of {island}"

@@ -21,7 +21,7 @@ from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
-from runtime.server.islands import Islands
+from runtime.server.islands import Islands, cpus_of
 from runtime.server.operations import Operations
 from runtime.server.plans import NumberedFunction, RegisteredProgram
 from runtime.server.settings import ClientSettings, ServerSettings
@@ -44,6 +44,7 @@ class Server:
         self._schedulers = ClusterScheduler(self._new_policy, settings.look_ahead_s)
         for island in settings.islands:
             self._schedulers.add_island(island.name)
+            self._schedulers.add_island(cpus_of(island.name))
         self._hosts: dict[int, Host] = {}
         self._accounts: dict[int, Account] = {}
         self._account_numbers = count()

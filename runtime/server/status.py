@@ -76,5 +76,6 @@ def _shown(account: Account) -> dict[str, Any]:
             "held_bytes": ledger.held_bytes,
             "executions": ledger.executions,
             "device_s": ledger.device_s,
+            "host_s": ledger.host_s,
         },
     }

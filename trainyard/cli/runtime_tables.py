@@ -23,13 +23,13 @@ def hosts_table(shown: Mapping[str, Any]) -> Table:
 
 def clients_table(shown: Mapping[str, Any]) -> Table:
     """Return the connections of clients, and what each client used in all."""
-    columns = ("slices", "programs", "arrays", "running", "bytes of all", "device-s of all")
+    columns = ("slices", "programs", "arrays", "running", "bytes of all", "device-s of all", "host-s of all")
     table = number_table("Clients", "client", *columns)
     for client in shown["clients"]:
         total = client["total"]
         numbers = (client["slices"], client["programs"], client["arrays"], client["executions"], total["held_bytes"])
         name = f"{client['client']} (suspended)" if client["is_suspended"] else client["client"]
-        table.add_row(name, *(f"{number:,}" for number in numbers), f"{total['device_s']:,.3f}")
+        table.add_row(name, *(f"{number:,}" for number in numbers), f"{total['device_s']:,.3f}", f"{total['host_s']:,.3f}")
     return table
 
 
