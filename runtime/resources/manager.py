@@ -1,6 +1,6 @@
 """The resource manager: it maps virtual devices to physical ones, and maps them anew when those change."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from runtime.resources.errors import DoesNotFitError, InvalidResourceError, SuspendedError, UnknownResourceError
@@ -101,6 +101,36 @@ class Manager:
             UnknownResourceError: It is not there.
         """
         return self._lose(self._inventory.remove_host(name))
+
+    def vacate_host(self, name: str, check: Callable[[Change], None] = lambda _: None) -> Change:
+        """Map the slices that use a host to others; from now on nobody gets its devices, and it may be removed.
+
+        ``check`` sees the change. What it raises undoes it.
+
+        Raises:
+            UnknownResourceError: It is not there.
+            InvalidResourceError: It is leaving already.
+            DoesNotFitError: A slice fits nowhere else; all are as they were.
+        """
+        numbers = {device.number for device in self._inventory.host(name)}
+        if name in self._inventory.leaving:
+            raise InvalidResourceError(f"host {name!r}: is leaving already")
+        hit = [found for found in self._mapping.slices.values() if not numbers.isdisjoint(found.devices)]
+        epoch = self.epoch
+        self._inventory.leaving.add(name)
+        change = self._mapping.remap(hit)
+        try:
+            for lost in change.unmapped:
+                raise DoesNotFitError(
+                    f"host {name!r}: cannot leave: slice {lost.number} of client {lost.client!r}, {lost.request}, "
+                    "fits nowhere else"
+                )
+            check(change)
+        except ValueError:
+            self._mapping.restore(hit, epoch)
+            self._inventory.leaving.remove(name)
+            raise
+        return change
 
     def add_devices(self, host: str, devices: Sequence[NewDevice]) -> Change:
         """Add devices to a host, and map slices that fitted nowhere.

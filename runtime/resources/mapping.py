@@ -74,18 +74,23 @@ class Mapping:
                 is_same = devices == found.devices
                 self._set(found if is_same else replace(found, island=at, devices=devices, epoch=epoch))
         except DoesNotFitError:
-            for found in slices:
-                self._unuse(self.slices[found.number])
-                self._set(found)
+            self.restore(slices, self.epoch)
             raise
         remapped = tuple(self.slices[found.number] for found in slices if self.slices[found.number] != found)
         self.epoch += bool(remapped)
         return Change(self.epoch, remapped)
 
+    def restore(self, slices: Iterable[VirtualSlice], epoch: int) -> None:
+        """Map slices as they were in an epoch, after which nothing else has changed."""
+        for found in slices:
+            self._unuse(self.slices[found.number])
+            self._set(found)
+        self.epoch = epoch
+
     def _repaired(self, found: VirtualSlice) -> tuple[str | None, tuple[int, ...]]:
         """Return where a slice goes that lacks some of its devices or all; nowhere where it does not fit."""
         taken = self._taken(found)
-        kept = [number for number in found.devices if number in self.inventory.devices]
+        kept = [number for number in found.devices if self.inventory.is_given(number)]
         if kept and not found.request.is_mesh:
             try:
                 island, devices = place(found.request, self.inventory, taken, kept)
@@ -94,7 +99,7 @@ class Mapping:
             else:
                 spares = iter(devices)
                 return island, tuple(
-                    number if number in self.inventory.devices else next(spares) for number in found.devices
+                    number if self.inventory.is_given(number) else next(spares) for number in found.devices
                 )
         self._unset(found)
         try:

@@ -41,7 +41,8 @@ def place(
         usable = [
             device
             for device in island.devices.values()
-            if device.number not in taken
+            if device.host not in inventory.leaving
+            and device.number not in taken
             and device.number not in kept
             and request.constraints.admits(device, inventory.reserved_bytes[device.number])
         ]

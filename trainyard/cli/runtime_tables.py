@@ -29,7 +29,8 @@ def clients_table(shown: Mapping[str, Any]) -> Table:
         total = client["total"]
         numbers = (client["slices"], client["programs"], client["arrays"], client["executions"], total["held_bytes"])
         name = f"{client['client']} (suspended)" if client["is_suspended"] else client["client"]
-        table.add_row(name, *(f"{number:,}" for number in numbers), f"{total['device_s']:,.3f}", f"{total['host_s']:,.3f}")
+        times_s = (total["device_s"], total["host_s"])
+        table.add_row(name, *(f"{number:,}" for number in numbers), *(f"{used_s:,.3f}" for used_s in times_s))
     return table
 
 
