@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.arrays import ArraySpec
 from runtime.codec import MalformedError, decode_plain, plain_fields
 from runtime.errors import CAUSES, LostError, RuntimeFailure
 from runtime.lowering.subprograms import Subprogram
 from runtime.program import Program
 from runtime.scheduling.gangs import MAX_COST_S
+from runtime.substrates.interface import HostSettings
 from runtime.words import from_words, to_words
 
 VERSION = 1
@@ -138,6 +140,29 @@ class Manage:
     island: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class AddHost:
+    """Asks an operator's favour: a host that joins an island, with so many devices. The answer is HostAdded or Refused.
+
+    ``is_by_hand`` says that who asks starts the executor; HostAdmitted says with which settings.
+    """
+
+    request: int
+    island: str
+    devices: int
+    device_memory_bytes: int
+    host_memory_bytes: int
+    is_by_hand: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveHost:
+    """Asks an operator's favour: a host that leaves, once nothing needs it. The answer is HostRemoved or Refused."""
+
+    request: int
+    host: int
+
+
 # Server to client
 
 
@@ -172,6 +197,30 @@ class Managed:
 
     request: int
     connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostAdmitted:
+    """The executor of a host that joins may be started with these settings; HostAdded follows once it is there."""
+
+    request: int
+    settings: HostSettings
+
+
+@dataclass(frozen=True, slots=True)
+class HostAdded:
+    """A host has joined."""
+
+    request: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostRemoved:
+    """A host has left, and so many arrays have moved from it to others."""
+
+    request: int
+    arrays: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +331,38 @@ class FetchShard:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeShard:
+    """A shard of an array comes from another host, and is held from now on; ShardTaken says that it is there."""
+
+    move: int
+    client: int
+    handle: int
+    shard: int
+    spec: ArraySpec
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveShard:
+    """A shard goes to another host, once it is there; the host keeps its own until it is released."""
+
+    move: int
+    client: int
+    handle: int
+    shard: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetShards:
+    """Shards that came from another host, or were going to, are needed no more."""
+
+    client: int
+    handle: int
+    shards: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AskUsage:
     """Asks a host what it holds and runs, and what it ran if ``trace`` says so; the answer is Usage."""
 
@@ -290,6 +371,13 @@ class AskUsage:
 
 
 # Executor to server
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTaken:
+    """A shard has come from another host."""
+
+    move: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +415,10 @@ class Usage:
 _BY_NAME = {
     each.__name__: each
     for each in (
-        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage),
-        *(Welcome, SliceAdded, Refused, Managed, FetchFailed, Status),
-        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
-        *(ShardFailed, GroupsBroken, Usage),
+        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage, AddHost, RemoveHost),
+        *(Welcome, SliceAdded, Refused, Managed, HostAdmitted, HostAdded, HostRemoved, FetchFailed, Status),
+        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, TakeShard, GiveShard, ForgetShards, AskUsage),
+        *(ShardFailed, ShardTaken, GroupsBroken, Usage),
     )
 }
 

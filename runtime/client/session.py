@@ -2,13 +2,14 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
+from queue import Empty, SimpleQueue
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,7 @@ from runtime.errors import RefusedError, RuntimeFailure
 from runtime.frames import Frame
 from runtime.functions import Function
 from runtime.program import Program, Value
+from runtime.substrates.interface import Substrate
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
@@ -110,6 +112,45 @@ class Runtime:
     def migrate(self, client: str, island: str | None = None) -> None:
         """Move a client to an island, or to where static balance puts it. Only operators may. Raises as ``suspend``."""
         self._ask(lambda request: messages.Manage(request, "migrate", client, island))
+
+    def add_host(
+        self,
+        island: str,
+        devices: int = 2,
+        *,
+        device_memory_bytes: int = 1 << 30,
+        host_memory_bytes: int = 4 << 30,
+        substrate: Substrate | None = None,
+    ) -> int:
+        """Let a host with so many devices join an island, and return its number once it is there.
+
+        The server starts its executor, or the ``substrate`` does, on this side. Slices that fitted nowhere get its
+        devices; others stay where they are until their client is migrated. Only operators may. Raises as ``suspend``.
+        """
+        asked = (island, devices, device_memory_bytes, host_memory_bytes, substrate is not None)
+        answers = self._ask_on(lambda request: messages.AddHost(request, *asked), messages.HostAdmitted)
+        answer = answers.get()
+        if isinstance(answer, messages.HostAdmitted) and substrate is not None:
+            substrate.spawn(replace(answer.settings, server=self.address))
+            answer = answers.get()
+        if isinstance(answer, RuntimeFailure):
+            raise answer
+        assert isinstance(answer, messages.HostAdded)
+        return answer.host
+
+    def remove_host(self, host: int, timeout_s: float | None = None) -> int:
+        """Let a host leave, and return how many arrays have moved from it to others.
+
+        Its slices get other devices at once, and nothing new begins there. What has begun runs to its end, however long
+        that takes; then the host ends. Only operators may.
+
+        Raises:
+            RefusedError: A slice or an array has no room elsewhere; nothing has changed then.
+            TimeoutError: It has not left yet; it still will.
+        """
+        answer = self._ask(lambda request: messages.RemoveHost(request, host), timeout_s)
+        assert isinstance(answer, messages.HostRemoved)
+        return answer.arrays
 
     def _status(self, *, trace: bool) -> Mapping[str, Any]:
         answer = self._ask(lambda request: messages.AskStatus(request, trace))
@@ -210,20 +251,26 @@ class Runtime:
             with suppress(RuntimeFailure):
                 self._connection.send(messages.Release(tuple(handles)))
 
-    def _ask(self, make: Any) -> object:
-        answer: Future[object] = Future()
+    def _ask(self, make: Callable[[int], object], timeout_s: float | None = _PATIENCE_S) -> object:
+        """Return the answer to a request. Raises RefusedError, what ended the connection, or TimeoutError."""
+        try:
+            answer = self._ask_on(make).get(timeout=timeout_s)
+        except Empty:
+            raise TimeoutError(f"there is no answer after {timeout_s} s") from None
+        if isinstance(answer, RuntimeFailure):
+            raise answer
+        return answer
+
+    def _ask_on(self, make: Callable[[int], object], before: type | None = None) -> "SimpleQueue[object]":
+        """Return the answers to a request as they come: perhaps one of the class ``before``, and the last one."""
+        answers: SimpleQueue[object] = SimpleQueue()
 
         def taken(message: object, _: Frame | None) -> bool:
-            if isinstance(message, RuntimeFailure):
-                answer.set_exception(message)
-            elif isinstance(message, messages.Refused):
-                answer.set_exception(RefusedError(message.message))
-            else:
-                answer.set_result(message)
-            return True
+            answers.put(RefusedError(message.message) if isinstance(message, messages.Refused) else message)
+            return before is None or not isinstance(message, before)
 
         self._connection.ask(make, taken)
-        return answer.result(_PATIENCE_S)
+        return answers
 
 
 class _Arrival:

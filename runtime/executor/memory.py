@@ -52,7 +52,7 @@ class HostMemory:
     def reserve(
         self,
         client: int,
-        execution: int,
+        execution: int | None,
         device: int,
         outputs: Sequence[tuple[Handle, int, int]],
         inputs: Sequence[tuple[Handle, int]],
@@ -63,7 +63,7 @@ class HostMemory:
 
         Args:
             client: Whose computation it is.
-            execution: To which execution it belongs.
+            execution: To which execution it belongs; None where the client itself holds what it makes.
             device: Where it runs.
             outputs: Handle, shard and bytes of each output; the execution holds them.
             inputs: Handle and shard of inputs that lie on the device, or were spilled from it.
@@ -76,7 +76,7 @@ class HostMemory:
         Raises:
             StoreError: The device could never hold all of it, or it contradicts what is there.
         """
-        scratch = self.new_handle(execution) if received_bytes else None
+        scratch = None if execution is None or not received_bytes else self.new_handle(execution)
         new = [NewShard(handle, shard, size_bytes, device) for handle, shard, size_bytes in outputs]
         if scratch is not None:
             new += [NewShard(scratch, number, size_bytes, device) for number, size_bytes in enumerate(received_bytes)]
@@ -89,7 +89,7 @@ class HostMemory:
         self._carry_out()
         return reservation, False
 
-    def finish(self, client: int, execution: int, reservation: Reservation) -> None:
+    def finish(self, client: int, execution: int | None, reservation: Reservation) -> None:
         """Note that a computation has ended, or will not run; call it once, before its execution is dropped."""
         self._waiting.pop(reservation.allocation, None)
         self._store.finish(reservation.allocation)

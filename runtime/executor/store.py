@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runtime.executor.computations import Array
-from runtime.executor.memory import HostMemory
+from runtime.executor.memory import HostMemory, Reservation
 from runtime.messages import Failure
 from runtime.store.buffers import Handle
 
@@ -50,6 +50,15 @@ class HostStore:
             self.memory.keep(client, handle_of(client, handle))
             self._kept.add(key)
 
+    def adopt(
+        self, client: int, handle: int, shard: int, size_bytes: int, device: int, on_ready: Callable[[], None]
+    ) -> tuple[Reservation, bool]:
+        """Reserve memory for a shard that a client holds and that comes from elsewhere; see ``HostMemory.reserve``."""
+        name = handle_of(client, handle)
+        reserved = self.memory.reserve(client, None, device, [(name, shard, size_bytes)], (), (), on_ready)
+        self._kept.add((client, handle))
+        return reserved
+
     def expect(self, client: int, handle: int, shard: int) -> None:
         """Say that a shard will come."""
         self._shards.setdefault((client, handle), {})[shard] = _Shard()
@@ -83,6 +92,11 @@ class HostStore:
                     each.waiting.append(partial(self._forget, client, handle, number))
             for number in shards.keys() - waited_for.keys():
                 self._forget(client, handle, number)
+
+    def forget(self, client: int, handle: int, shards: Iterable[int]) -> None:
+        """Forget some shards of an array."""
+        for shard in shards:
+            self._forget(client, handle, shard)
 
     def _forget(self, client: int, handle: int, shard: int, _: Found | None = None) -> None:
         shards = self._shards.get((client, handle), {})

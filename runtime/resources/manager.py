@@ -166,6 +166,10 @@ class Manager:
         found = self._inventory.devices if island is None else self._inventory.island(island).devices
         return list(found.values())
 
+    def is_given(self, device: int) -> bool:
+        """Return whether a device is there and slices may get it: its host is not leaving."""
+        return self._inventory.is_given(device)
+
     def load(self, device: int) -> int:
         """Return for how many virtual devices a physical one stands.
 

@@ -18,7 +18,8 @@ from runtime.server.settings import ClientSettings
 class HeldArray:
     """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there.
 
-    ``has_ended`` says that what makes it has ended on all hosts, ``is_there`` that it then was computed everywhere.
+    ``slice`` is that of the call that makes it. ``has_ended`` says that what makes it has ended on all hosts,
+    ``is_there`` that it then was computed everywhere.
     """
 
     spec: ArraySpec
@@ -26,6 +27,7 @@ class HeldArray:
     gang: int | None
     failure: Failure | None = None
     size_bytes: int = 0
+    slice: int | None = None
     has_ended: bool = False
     is_there: bool = False
     _waiting: list[Callable[[], None]] = field(default_factory=list)

@@ -72,6 +72,10 @@ class Executions:
         """Executions that have not ended."""
         return len(self._running)
 
+    def use(self, host: int) -> bool:
+        """Return whether a host takes part in what has not ended."""
+        return any(host in each.plan.hosts for each in self._running.values())
+
     def start(
         self,
         account: Account,
@@ -220,7 +224,8 @@ class Executions:
             for node in nodes:
                 gang_of[node] = number
         for handle, result in zip(message.results, plan.results, strict=True):
-            array = HeldArray(result.spec, result.layout, gang_of[result.node], None, result.size_bytes)
+            of_slice = plan.program.call(result.node).slice
+            array = HeldArray(result.spec, result.layout, gang_of[result.node], None, result.size_bytes, of_slice)
             account.hold(handle, array)
             execution.results.append((result.node, array))
         return requests

@@ -1,14 +1,15 @@
 """The islands of a server: the resource manager's slices, as lowering and the schedulers see them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from runtime.lowering.assign import Placement
 from runtime.resources.islands import NewDevice
 from runtime.resources.manager import Manager, VirtualDeviceSet
 from runtime.resources.slices import VirtualSlice
-from runtime.server.settings import IslandSettings
+from runtime.server.settings import IslandSettings, NewHost
 from runtime.store.buffers import HOST
 
 _DEVICE_KIND = "core"
@@ -34,7 +35,8 @@ class Islands:
     """Hosts by number, and the resource manager that knows them by name."""
 
     def __init__(self, settings: Sequence[IslandSettings]) -> None:
-        self.hosts: Mapping[int, IslandSettings] = dict(enumerate(each for each in settings for _ in range(each.hosts)))
+        self.hosts: dict[int, NewHost] = {}
+        self._numbers = count()
         self._manager = Manager()
         self._sets: dict[tuple[str, int], VirtualDeviceSet] = {}
         self._places: dict[int, tuple[int, int]] = {}
@@ -43,10 +45,9 @@ class Islands:
             if mesh is not None and math.prod(mesh) < each.hosts * each.devices_per_host:
                 raise ValueError(f"island {each.name}: its mesh has fewer places than it has devices")
             self._manager.add_island(each.name, mesh)
-        for number, island in self.hosts.items():
-            devices = [NewDevice(_DEVICE_KIND, island.device_memory_bytes)] * island.devices_per_host
-            for index, device in enumerate(self._manager.add_host(str(number), island.name, devices).joined):
-                self._places[device.number] = (number, index)
+            for _ in range(each.hosts):
+                memories = (each.device_memory_bytes, each.host_memory_bytes)
+                self.add_host(self.admit_host(NewHost(each.name, each.devices_per_host, *memories)))
 
     @property
     def epoch(self) -> int:
@@ -62,9 +63,41 @@ class Islands:
             found = self._sets[client, device_set] = self._manager.make_virtual_device_set(client)
         return self._slice(found.add_slice(devices, shape=shape, island=island))
 
+    def admit_host(self, host: NewHost) -> int:
+        """Return the number of a host that is going to join. Raises ValueError, which names what is wrong."""
+        self._manager.devices(host.island)  # it is there
+        number = next(self._numbers)
+        self.hosts[number] = host
+        return number
+
+    def add_host(self, number: int) -> Sequence[Slice]:
+        """Add the devices of a host that was admitted; return the slices that fit only now. Raises ValueError."""
+        host = self.hosts[number]
+        devices = [NewDevice(_DEVICE_KIND, host.device_memory_bytes)] * host.devices
+        change = self._manager.add_host(str(number), host.island, devices)
+        for index, device in enumerate(change.joined):
+            self._places[device.number] = (number, index)
+        return tuple(map(self._slice, change.remapped))
+
+    def vacate_host(self, number: int, check: Callable[[Sequence[Slice]], None]) -> Sequence[Slice]:
+        """Give the devices of a host to nobody any more; return the slices that have moved.
+
+        ``check`` sees them before, and may raise ValueError: then nothing has changed. Raises ValueError.
+        """
+        change = self._manager.vacate_host(str(number), lambda change: check(tuple(map(self._slice, change.remapped))))
+        return tuple(map(self._slice, change.remapped))
+
+    def spares(self, island: str) -> dict[tuple[int, int], tuple[bool, int]]:
+        """Return by host and index of the devices that stay whether they are of another island, and their load."""
+        given = [each for each in self._manager.devices() if self._manager.is_given(each.number)]
+        return {self._places[each.number]: (each.island != island, self._manager.load(each.number)) for each in given}
+
     def remove_host(self, host: int) -> tuple[Sequence[Slice], Sequence[VirtualSlice]]:
         """Remove a host; return the slices that have other devices now, and those that have none any more."""
         change = self._manager.remove_host(str(host))
+        del self.hosts[host]
+        for device in change.left:
+            del self._places[device.number]
         return tuple(map(self._slice, change.remapped)), change.unmapped
 
     def suspend(self, client: str) -> None:

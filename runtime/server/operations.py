@@ -22,8 +22,7 @@ class Operations:
     def manage(self, account: Account, message: messages.Manage) -> None:
         """Do what an operator asks for, to each connection of the client, and answer."""
         try:
-            if not account.ledger.settings.is_operator:
-                raise ValueError(f"client {account.name} is no operator")
+            account.ledger.settings.check_operator()
             chosen = [each for each in self._accounts.values() if message.client in (each.name, each.label)]
             if not chosen:
                 raise ValueError(f"client {message.client!r}: is not connected")

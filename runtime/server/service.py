@@ -22,11 +22,12 @@ from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands, cpus_of
+from runtime.server.membership import Membership
 from runtime.server.operations import Operations
 from runtime.server.plans import NumberedFunction, RegisteredProgram
 from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.server.status import StatusReports
-from runtime.substrates.interface import HostSettings, Substrate
+from runtime.substrates.interface import Substrate
 
 _FIRST_GUESS_S = 1e-4
 _LEARNING = 0.5
@@ -55,7 +56,16 @@ class Server:
         self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
         self._fetches = Fetches(self._hosts)
         self._status = StatusReports(self._islands, self._hosts, self._accounts)
-        self._all_hosts_are_there = asyncio.Event()
+        self._membership = Membership(
+            settings,
+            substrate,
+            self._islands,
+            self._hosts,
+            self._accounts,
+            self._executions,
+            self._fetches,
+            self._take_from_host,
+        )
         self._ended = asyncio.Event()
         self._of_clients: dict[type, Callable[..., None]] = {
             messages.AddSlice: self._add_slice,
@@ -64,6 +74,8 @@ class Server:
             messages.Release: self._release,
             messages.Fetch: self._fetches.start,
             messages.AskStatus: self._status.answer,
+            messages.AddHost: self._membership.add,
+            messages.RemoveHost: self._membership.remove,
             messages.Manage: Operations(self._islands, self._accounts).manage,
         }
 
@@ -73,24 +85,7 @@ class Server:
         listener = listening(self._settings.address)
         server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
         try:
-            for number, island in self._islands.hosts.items():
-                is_local = self._settings.network == "shared-memory"
-                address = f"unix:{self._settings.folder}/host-{number}" if is_local else "127.0.0.1:0"
-                self._substrate.spawn(
-                    HostSettings(
-                        number,
-                        island.devices_per_host,
-                        address,
-                        self._settings.address,
-                        self._settings.secret,
-                        self._settings.preparation_s,
-                        not self._dispatch.is_parallel,
-                        self._settings.folder,
-                        island.device_memory_bytes,
-                        island.host_memory_bytes,
-                    )
-                )
-            await self._all_hosts_are_there.wait()
+            await self._membership.start()
             on_ready()
             await self._ended.wait()
         finally:
@@ -120,7 +115,7 @@ class Server:
         elif hello.version != messages.VERSION:
             channel.refuse(f"version: expected {messages.VERSION}, got {hello.version}")
         elif hello.role == "executor" and _is_same(hello.token, self._settings.secret):
-            self._take_host(channel, hello)
+            self._membership.greet(channel, hello)
         elif hello.role == "client" and (client := self._client_of(hello.token)) is not None:
             self._take_client(channel, client)
         else:
@@ -128,20 +123,6 @@ class Server:
 
     def _client_of(self, token: str) -> ClientSettings | None:
         return next((each for each in self._settings.clients if _is_same(token, each.token)), None)
-
-    def _take_host(self, channel: Channel, hello: messages.Hello) -> None:
-        number = int(hello.name)
-        island = self._islands.hosts[number].name
-        host = Host(number, island, channel, hello.address)
-        channel.reader.most_bytes = MOST_BYTES
-        channel.on_frame = self._take_from_host
-        channel.on_close = lambda _: self._lose_host(host)
-        self._hosts[number] = host
-        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
-        for each in self._hosts.values():
-            each.channel.send(peers)
-        if len(self._hosts) == len(self._islands.hosts):
-            self._all_hosts_are_there.set()
 
     def _take_client(self, channel: Channel, client: ClientSettings) -> None:
         account = Account(next(self._account_numbers), self._ledgers[client.name], channel)
@@ -186,6 +167,8 @@ class Server:
                 self._fetches.arrived(message, frame.payload)
             case messages.ShardFailed() as message:
                 self._fetches.failed(message.request, message.failure)
+            case messages.ShardTaken() as message:
+                self._membership.departures.taken(message)
             case messages.GroupsBroken(client, generation) if client in self._accounts:
                 account = self._accounts[client]
                 account.groups = max(account.groups, generation + 1)
@@ -270,25 +253,6 @@ class Server:
         for host, handles in by_host.items():
             if host in self._hosts:
                 self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
-
-    # Losses
-
-    def _lose_host(self, host: Host) -> None:
-        del self._hosts[host.number]
-        failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
-        self._executions.abort_on(host.number, failure)
-        for account in self._accounts.values():
-            account.groups += 1
-            for held in account.arrays.values():
-                if held.failure is None and host.number in held.layout.placement.shards_by_host:
-                    held.failure = failure
-        self._fetches.fail_on(host.number, failure)
-        remapped, unmapped = self._islands.remove_host(host.number)
-        by_label = {account.label: account for account in self._accounts.values()}
-        for moved in remapped:
-            by_label[moved.client].place(moved)
-        for lost in unmapped:
-            by_label[lost.client].displace(lost.number)
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]

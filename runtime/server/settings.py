@@ -34,6 +34,24 @@ class IslandSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NewHost:
+    """A host of an island, with so many devices; the memories are those of ``IslandSettings``."""
+
+    island: str
+    devices: int
+    device_memory_bytes: int = 1 << 30
+    host_memory_bytes: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise ValueError(f"host of island {self.island}: devices: expected at least one, got {self.devices}")
+        for name in ("device_memory_bytes", "host_memory_bytes"):
+            if getattr(self, name) < 0:
+                found = getattr(self, name)
+                raise ValueError(f"host of island {self.island}: {name}: must not be negative, got {found}")
+
+
+@dataclass(frozen=True, slots=True)
 class Quota:
     """What a client may hold at once: bytes of arrays on devices, and arrays. None where nothing limits it."""
 
@@ -51,7 +69,7 @@ class ClientSettings:
     """Who may connect: a name, the token that shows it, and the weight of its share.
 
     Several connections may use one token; its quota is for all of them together. An operator may suspend, resume and
-    migrate clients.
+    migrate clients, and let hosts join and leave.
     """
 
     name: str
@@ -63,6 +81,11 @@ class ClientSettings:
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
             raise ValueError(f"client {self.name}: weight: expected a number above 0, got {self.weight}")
+
+    def check_operator(self) -> None:
+        """Raise ValueError unless the client is an operator."""
+        if not self.is_operator:
+            raise ValueError(f"client {self.name} is no operator")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ class StatusReports:
         asked = tuple(self._hosts.values())  # some may be gone before they answer
         usages = await asyncio.gather(*(self._usage(host, message.trace) for host in asked))
         hosts = [
-            {"host": host.number, "island": host.island, **usage} for host, usage in zip(asked, usages, strict=True)
+            {"host": host.number, "island": host.island, "is_leaving": host.is_leaving, **usage}
+            for host, usage in zip(asked, usages, strict=True)
         ]
         clients = list(map(_shown, self._accounts.values()))
         status = {"pid": os.getpid(), "epoch": self._islands.epoch, "hosts": hosts, "clients": clients}

@@ -82,6 +82,15 @@ def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Pa
             ["2", "island-1", "0%"],
             ["3", "island-1", "0%"],
         ]
+        joined = subprocess.Popen([*trainyard, "join", *where, "--island", "island-0"], **options)  # type: ignore[call-overload]
+        assert joined.stderr.readline() == "host 4 has joined island-0\n"
+        left = subprocess.run([*trainyard, "leave", "1", *where], check=True, **options)  # type: ignore[call-overload]
+        assert left.stderr == "host 1 has left; arrays that moved: 0\n"
+        gone = subprocess.run([*trainyard, "leave", "1", *where], check=False, **options)  # type: ignore[call-overload]
+        assert (gone.returncode, "host 1: is not there" in gone.stderr) == (1, True)
+        joined.send_signal(signal.SIGTERM)
+        assert joined.communicate() == (None, "host 4 has left\n")
+        assert joined.returncode == 0
         migrated = subprocess.run([*trainyard, "migrate", "nobody", *where], check=False, **options)  # type: ignore[call-overload]
         assert (migrated.returncode, "client 'nobody': is not connected" in migrated.stderr) == (1, True)
         drawn = [*trainyard, "trace", "trace.json", *where, "--picture", "trace.svg"]

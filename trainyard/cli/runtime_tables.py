@@ -15,7 +15,8 @@ def hosts_table(shown: Mapping[str, Any]) -> Table:
     for host in sorted(shown["hosts"], key=lambda host: host["host"]):
         if host.get("answers", True):
             numbers = (host["pid"], host["handles"], host["size_bytes"], host["executions"], sum(host["queued"]))
-            table.add_row(str(host["host"]), host["island"], *(f"{number:,}" for number in numbers))
+            name = f"{host['host']} (leaving)" if host["is_leaving"] else str(host["host"])
+            table.add_row(name, host["island"], *(f"{number:,}" for number in numbers))
         else:
             table.add_row(str(host["host"]), host["island"], *["does not answer", *[""] * 4])
     return table
