@@ -15,8 +15,9 @@ from runtime.codec import MalformedError, decode_plain, plain_fields
 from runtime.errors import CAUSES, LostError, RuntimeFailure
 from runtime.lowering.subprograms import Subprogram
 from runtime.program import Program
+from runtime.resources.slices import Constraints
 from runtime.scheduling.gangs import MAX_COST_S
-from runtime.substrates.interface import HostSettings
+from runtime.substrates.interface import HostSettings, NewHost
 from runtime.words import from_words, to_words
 
 VERSION = 1
@@ -61,6 +62,7 @@ class AddSlice:
     devices: int | None
     shape: tuple[int, ...] | None
     island: str | None
+    constraints: Constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +144,13 @@ class Manage:
 
 @dataclass(frozen=True, slots=True)
 class AddHost:
-    """Asks an operator's favour: a host that joins an island, with so many devices. The answer is HostAdded or Refused.
+    """Asks an operator's favour: a host that joins an island. The answer is HostAdded or Refused.
 
     ``is_by_hand`` says that who asks starts the executor; HostAdmitted says with which settings.
     """
 
     request: int
-    island: str
-    devices: int
-    device_memory_bytes: int
-    host_memory_bytes: int
+    host: NewHost
     is_by_hand: bool
 
 

@@ -1,13 +1,14 @@
 """The runtime that a script uses without naming it: the one that it connected to last."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from runtime.client.local import LocalRuntime
 from runtime.client.session import Runtime
 from runtime.client.slices import VirtualDeviceSet
 from runtime.server.settings import ClientSettings, IslandSettings, Quota
+from runtime.substrates.interface import DEFAULT_KIND
 
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
@@ -33,6 +34,8 @@ def local(
     device_memory_bytes: int = 1 << 30,
     host_memory_bytes: int = 4 << 30,
     network: str = "shared-memory",
+    mesh: Sequence[int] | None = None,
+    kind: str = DEFAULT_KIND,
 ) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
@@ -51,13 +54,15 @@ def local(
         device_memory_bytes: What arrays may take on each device. Where they would take more, those that no computation
             uses are spilled to the host, and computations wait.
         host_memory_bytes: What arrays may take that are spilled to a host.
+        mesh: The shape of the interconnect of each island, with a place for each device; slices may then have a shape.
+        kind: What the devices are called in constraints.
         network: How hosts pass arrays to each other: ``shared-memory``, or ``tcp`` as between machines.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
             raise ValueError(f"{name}: expected at least one, got {number}")
-    memories = (None, device_memory_bytes, host_memory_bytes)
-    settings = [IslandSettings(f"island-{number}", hosts, devices, *memories) for number in range(islands)]
+    of_each = (hosts, devices, None if mesh is None else tuple(mesh), device_memory_bytes, host_memory_bytes, kind)
+    settings = [IslandSettings(f"island-{number}", *of_each) for number in range(islands)]
     limits = quotas or {}
     named = {**dict.fromkeys(limits, 1.0), **(weights or {})}
     clients = [

@@ -25,7 +25,8 @@ from runtime.errors import RefusedError, RuntimeFailure
 from runtime.frames import Frame
 from runtime.functions import Function
 from runtime.program import Program, Value
-from runtime.substrates.interface import Substrate
+from runtime.resources.slices import Constraints
+from runtime.substrates.interface import DEFAULT_KIND, NewHost, Substrate
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
@@ -82,11 +83,17 @@ class Runtime:
         return VirtualDeviceSet(self, next(self._numbers))
 
     def add_slice(
-        self, device_set: int, devices: int | None, shape: Sequence[int] | None, island: str | None
+        self,
+        device_set: int,
+        devices: int | None,
+        shape: Sequence[int] | None,
+        island: str | None,
+        constraints: Constraints,
     ) -> VirtualSlice:
         """Return a new slice; see ``VirtualDeviceSet.add_slice``."""
         form = None if shape is None else tuple(shape)
-        answer = self._ask(lambda request: messages.AddSlice(request, device_set, devices, form, island))
+        asked = (device_set, devices, form, island, constraints)
+        answer = self._ask(lambda request: messages.AddSlice(request, *asked))
         assert isinstance(answer, messages.SliceAdded)
         return VirtualSlice(self, answer.number, answer.size, answer.island, form)
 
@@ -120,14 +127,16 @@ class Runtime:
         *,
         device_memory_bytes: int = 1 << 30,
         host_memory_bytes: int = 4 << 30,
+        kind: str = DEFAULT_KIND,
         substrate: Substrate | None = None,
     ) -> int:
         """Let a host with so many devices join an island, and return its number once it is there.
 
         The server starts its executor, or the ``substrate`` does, on this side. Slices that fitted nowhere get its
-        devices; others stay where they are until their client is migrated. Only operators may. Raises as ``suspend``.
+        devices; others stay where they are until their client is migrated. Only operators may. Raises as ``suspend``,
+        and ValueError for what is no host.
         """
-        asked = (island, devices, device_memory_bytes, host_memory_bytes, substrate is not None)
+        asked = (NewHost(island, devices, device_memory_bytes, host_memory_bytes, kind), substrate is not None)
         answers = self._ask_on(lambda request: messages.AddHost(request, *asked), messages.HostAdmitted)
         answer = answers.get()
         if isinstance(answer, messages.HostAdmitted) and substrate is not None:

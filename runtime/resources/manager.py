@@ -191,6 +191,9 @@ class Manager:
             self._inventory.island(request.island)
         for host in request.constraints.hosts or ():
             self._inventory.host(host)
+        for number in request.constraints.apart_from:
+            if number not in self._mapping.slices or self.slice(number).client != device_set.client:
+                raise UnknownResourceError(f"slice {number}: is not a slice of client {device_set.client!r}")
         added = self._mapping.add(
             VirtualSlice(self._next_slice, device_set.client, device_set.number, request, None, (), self.epoch)
         )

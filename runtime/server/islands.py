@@ -1,6 +1,5 @@
 """The islands of a server: the resource manager's slices, as lowering and the schedulers see them."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -8,11 +7,10 @@ from itertools import count
 from runtime.lowering.assign import Placement
 from runtime.resources.islands import NewDevice
 from runtime.resources.manager import Manager, VirtualDeviceSet
-from runtime.resources.slices import VirtualSlice
-from runtime.server.settings import IslandSettings, NewHost
+from runtime.resources.slices import Constraints, VirtualSlice
+from runtime.server.settings import IslandSettings
 from runtime.store.buffers import HOST
-
-_DEVICE_KIND = "core"
+from runtime.substrates.interface import NewHost
 
 
 @dataclass(frozen=True)
@@ -41,13 +39,9 @@ class Islands:
         self._sets: dict[tuple[str, int], VirtualDeviceSet] = {}
         self._places: dict[int, tuple[int, int]] = {}
         for each in settings:
-            mesh = tuple(each.mesh) if each.mesh else None
-            if mesh is not None and math.prod(mesh) < each.hosts * each.devices_per_host:
-                raise ValueError(f"island {each.name}: its mesh has fewer places than it has devices")
-            self._manager.add_island(each.name, mesh)
+            self._manager.add_island(each.name, each.mesh)
             for _ in range(each.hosts):
-                memories = (each.device_memory_bytes, each.host_memory_bytes)
-                self.add_host(self.admit_host(NewHost(each.name, each.devices_per_host, *memories)))
+                self.add_host(self.admit_host(each.new_host()))
 
     @property
     def epoch(self) -> int:
@@ -55,13 +49,19 @@ class Islands:
         return self._manager.epoch
 
     def add_slice(
-        self, client: str, device_set: int, devices: int | None, shape: tuple[int, ...] | None, island: str | None
+        self,
+        client: str,
+        device_set: int,
+        devices: int | None,
+        shape: tuple[int, ...] | None,
+        island: str | None,
+        constraints: Constraints,
     ) -> Slice:
         """Return a new slice. Raises ValueError, which names what does not fit."""
         found = self._sets.get((client, device_set))
         if found is None:
             found = self._sets[client, device_set] = self._manager.make_virtual_device_set(client)
-        return self._slice(found.add_slice(devices, shape=shape, island=island))
+        return self._slice(found.add_slice(devices, shape=shape, island=island, constraints=constraints))
 
     def admit_host(self, host: NewHost) -> int:
         """Return the number of a host that is going to join. Raises ValueError, which names what is wrong."""
@@ -73,7 +73,7 @@ class Islands:
     def add_host(self, number: int) -> Sequence[Slice]:
         """Add the devices of a host that was admitted; return the slices that fit only now. Raises ValueError."""
         host = self.hosts[number]
-        devices = [NewDevice(_DEVICE_KIND, host.device_memory_bytes)] * host.devices
+        devices = [NewDevice(host.kind, host.device_memory_bytes)] * host.devices
         change = self._manager.add_host(str(number), host.island, devices)
         for index, device in enumerate(change.joined):
             self._places[device.number] = (number, index)

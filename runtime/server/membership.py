@@ -14,7 +14,7 @@ from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands, Slice
-from runtime.server.settings import NewHost, ServerSettings
+from runtime.server.settings import ServerSettings
 from runtime.substrates.interface import HostSettings, Substrate
 
 _PATIENCE_S = 30.0
@@ -104,8 +104,7 @@ class Membership:
         task.add_done_callback(self._tasks.discard)
 
     async def _add(self, account: Account, message: messages.AddHost) -> messages.HostAdded:
-        memories = (message.device_memory_bytes, message.host_memory_bytes)
-        number = self._islands.admit_host(NewHost(message.island, message.devices, *memories))
+        number = self._islands.admit_host(message.host)
         expected = self._expected[number] = asyncio.Event()
         self._joining.add(number)
         settings = self._host_settings(number)

@@ -179,7 +179,7 @@ class Server:
 
     def _add_slice(self, account: Account, message: messages.AddSlice) -> None:
         try:
-            asked = (message.device_set, message.devices, message.shape, message.island)
+            asked = (message.device_set, message.devices, message.shape, message.island, message.constraints)
             added = self._islands.add_slice(account.label, *asked)
         except ValueError as error:
             account.channel.send(messages.Refused(message.request, str(error)))

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from runtime.substrates.interface import DEFAULT_KIND, NewHost
+
 DISPATCHES = ("parallel", "sequential")
 """Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
 POLICIES = ("fifo", "shares", "earliest-need")
@@ -18,6 +20,7 @@ class IslandSettings:
     """An island: hosts, each with so many devices. ``mesh`` is the shape of their interconnect, if it has one.
 
     The memory of devices is a budget for the arrays on them, that of the host for arrays that are spilled from them.
+    ``kind`` is what operators call the devices, and what constraints of slices may ask for.
     """
 
     name: str
@@ -26,29 +29,19 @@ class IslandSettings:
     mesh: tuple[int, ...] | None = None
     device_memory_bytes: int = 1 << 30
     host_memory_bytes: int = 4 << 30
+    kind: str = DEFAULT_KIND
 
     def __post_init__(self) -> None:
-        for name in ("device_memory_bytes", "host_memory_bytes"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"island {self.name}: {name}: must not be negative, got {getattr(self, name)}")
+        if self.mesh is not None and (not self.mesh or min(self.mesh) < 1):
+            raise ValueError(f"island {self.name}: mesh: every side must be positive, got {self.mesh}")
+        if self.mesh is not None and math.prod(self.mesh) < self.hosts * self.devices_per_host:
+            raise ValueError(f"island {self.name}: its mesh has fewer places than it has devices")
+        self.new_host()
 
-
-@dataclass(frozen=True, slots=True)
-class NewHost:
-    """A host of an island, with so many devices; the memories are those of ``IslandSettings``."""
-
-    island: str
-    devices: int
-    device_memory_bytes: int = 1 << 30
-    host_memory_bytes: int = 4 << 30
-
-    def __post_init__(self) -> None:
-        if self.devices < 1:
-            raise ValueError(f"host of island {self.island}: devices: expected at least one, got {self.devices}")
-        for name in ("device_memory_bytes", "host_memory_bytes"):
-            if getattr(self, name) < 0:
-                found = getattr(self, name)
-                raise ValueError(f"host of island {self.island}: {name}: must not be negative, got {found}")
+    def new_host(self) -> NewHost:
+        """Return what each of its hosts is. Raises ValueError, which names what is wrong."""
+        memories = (self.device_memory_bytes, self.host_memory_bytes)
+        return NewHost(self.name, self.devices_per_host, *memories, self.kind)
 
 
 @dataclass(frozen=True, slots=True)

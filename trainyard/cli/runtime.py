@@ -45,6 +45,11 @@ MemoryOption = Annotated[
 HostMemoryOption = Annotated[
     int, typer.Option("--host-memory", min=0, metavar="BYTES", help="What arrays may take that devices have spilled.")
 ]
+KindOption = Annotated[str, typer.Option("--kind", help="What the devices are called in constraints of slices.")]
+MeshOption = Annotated[
+    str | None,
+    typer.Option("--mesh", metavar="AxB", help="Shape of the interconnect of each island, as 4x2; none by default."),
+]
 LookAheadOption = Annotated[
     float, typer.Option("--look-ahead", min=1e-6, metavar="S", help="How much work is granted ahead, in seconds.")
 ]
@@ -86,6 +91,10 @@ def serve(
     hosts: HostsOption = 1,
     devices: DevicesOption = 2,
     policy: Annotated[Order, typer.Option("--policy", help="Order of computations.")] = Order.FIFO,
+    mesh: MeshOption = None,
+    kind: KindOption = "core",
+    device_memory_bytes: MemoryOption = 1 << 30,
+    host_memory_bytes: HostMemoryOption = 4 << 30,
     look_ahead_s: LookAheadOption = 0.02,
 ) -> None:
     """Serve islands of this machine's processes until SIGTERM or SIGINT."""
@@ -96,11 +105,16 @@ def serve(
     if not clients.exists():
         write_first_client(clients)
     known = tuple(read_clients(clients).values())
+    of_each = (hosts, devices, _sides(mesh), device_memory_bytes, host_memory_bytes, kind)
+    try:
+        settings_of_islands = tuple(IslandSettings(f"island-{number}", *of_each) for number in range(islands))
+    except ValueError as error:
+        refuse(str(error))
     with tempfile.TemporaryDirectory(prefix="trainyard-runtime-") as folder:
         settings = ServerSettings(
             address,
             folder,
-            tuple(IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)),
+            settings_of_islands,
             known,
             secrets.token_hex(),
             policy.value,
@@ -150,6 +164,7 @@ def join(
     devices: DevicesOption = 2,
     device_memory_bytes: MemoryOption = 1 << 30,
     host_memory_bytes: HostMemoryOption = 4 << 30,
+    kind: KindOption = "core",
     name: NameOption = "default",
 ) -> None:
     """Start a host on this machine that joins an island of a running server. At SIGTERM or SIGINT it leaves.
@@ -162,7 +177,7 @@ def join(
     memories = {"device_memory_bytes": device_memory_bytes, "host_memory_bytes": host_memory_bytes}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with closing(substrate), _connected(address, clients, name) as connected:
-        host = connected.add_host(island, devices, substrate=substrate, **memories)
+        host = connected.add_host(island, devices, kind=kind, substrate=substrate, **memories)
         tell(f"host {host} has joined {island}")
         try:
             _stay(connected, substrate, host)
@@ -268,6 +283,15 @@ def _connected(address: str, clients: Path, name: str) -> "Iterator[Runtime]":
         fail(f"{address}: nobody answers: {error.strerror}")
     except RuntimeFailure as error:
         fail(f"{address}: {error}")
+
+
+def _sides(mesh: str | None) -> tuple[int, ...] | None:
+    if mesh is None:
+        return None
+    try:
+        return tuple(map(int, mesh.split("x")))
+    except ValueError:
+        refuse(f"--mesh: expected whole numbers as 4x2, got {mesh!r}")
 
 
 def _check_address(address: str) -> None:
