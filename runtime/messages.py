@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.arrays import ArraySpec
+from runtime.arrays import ArraySpec, Sharding
 from runtime.codec import MalformedError, decode_plain, plain_fields
 from runtime.errors import CAUSES, LostError, RuntimeFailure
 from runtime.lowering.subprograms import Subprogram
@@ -162,6 +162,32 @@ class RemoveHost:
     host: int
 
 
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Lets others read arrays, nested as ``structure`` says, by a name. The answer is Done or Refused."""
+
+    request: int
+    name: str
+    handles: tuple[int, ...]
+    structure: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Ends that others can open what was published by a name. The answer is Done or Refused."""
+
+    request: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPublished:
+    """Asks for handles of what somebody published by a name; the answer is Opened or Refused."""
+
+    request: int
+    name: str
+
+
 # Server to client
 
 
@@ -196,6 +222,31 @@ class Managed:
 
     request: int
     connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedArray:
+    """An array that somebody published: the handle under which the client holds it, and what it is."""
+
+    handle: int
+    spec: ArraySpec
+    sharding: Sharding
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The client holds what somebody published."""
+
+    request: int
+    structure: Any
+    arrays: tuple[OpenedArray, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +381,16 @@ class FetchShard:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareOn:
+    """Another client, the reader, holds an array too, under a handle of its own; nobody may change it any more."""
+
+    client: int
+    handle: int
+    reader: int
+    reader_handle: int
+
+
+@dataclass(frozen=True, slots=True)
 class TakeShard:
     """A shard of an array comes from another host, and is held from now on; ShardTaken says that it is there."""
 
@@ -415,8 +476,11 @@ _BY_NAME = {
     each.__name__: each
     for each in (
         *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage, AddHost, RemoveHost),
+        *(Publish, Withdraw, OpenPublished),
         *(Welcome, SliceAdded, Refused, Managed, HostAdmitted, HostAdded, HostRemoved, FetchFailed, Status),
-        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, TakeShard, GiveShard, ForgetShards, AskUsage),
+        *(Done, Opened),
+        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
+        *(ShareOn, TakeShard, GiveShard, ForgetShards),
         *(ShardFailed, ShardTaken, GroupsBroken, Usage),
     )
 }

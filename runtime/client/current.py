@@ -33,6 +33,7 @@ def local(
     preparation_s: float = 0.0,
     device_memory_bytes: int = 1 << 30,
     host_memory_bytes: int = 4 << 30,
+    reads: Mapping[str, Sequence[str]] | None = None,
     network: str = "shared-memory",
     mesh: Sequence[int] | None = None,
     kind: str = DEFAULT_KIND,
@@ -47,6 +48,7 @@ def local(
             ``earliest-need``, by what ``needed_in`` says.
         weights: Names of further clients, with their weights; ``tokens`` has a token for each.
         quotas: What these clients may hold at once, where that is limited.
+        reads: Which clients these may read the published arrays of, beside their own.
         look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
         dispatch: ``parallel`` tells all hosts of a program at once; ``sequential`` waits until a computation is
             enqueued before it tells the hosts of the next one, and is there to be compared with.
@@ -63,10 +65,11 @@ def local(
             raise ValueError(f"{name}: expected at least one, got {number}")
     of_each = (hosts, devices, None if mesh is None else tuple(mesh), device_memory_bytes, host_memory_bytes, kind)
     settings = [IslandSettings(f"island-{number}", *of_each) for number in range(islands)]
-    limits = quotas or {}
-    named = {**dict.fromkeys(limits, 1.0), **(weights or {})}
+    limits, readers = quotas or {}, reads or {}
+    named = {**dict.fromkeys((*limits, *readers), 1.0), **(weights or {})}
     clients = [
-        ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota())) for name, weight in named.items()
+        ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota()), reads=tuple(readers.get(name, ())))
+        for name, weight in named.items()
     ]
     return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s, network))
 

@@ -26,6 +26,7 @@ from runtime.frames import Frame
 from runtime.functions import Function
 from runtime.program import Program, Value
 from runtime.resources.slices import Constraints
+from runtime.structures import Structure, flatten, from_plain, to_plain, unflatten
 from runtime.substrates.interface import DEFAULT_KIND, NewHost, Substrate
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
@@ -138,12 +139,10 @@ class Runtime:
         """
         asked = (NewHost(island, devices, device_memory_bytes, host_memory_bytes, kind), substrate is not None)
         answers = self._ask_on(lambda request: messages.AddHost(request, *asked), messages.HostAdmitted)
-        answer = answers.get()
+        answer = _answer(answers, None)
         if isinstance(answer, messages.HostAdmitted) and substrate is not None:
             substrate.spawn(replace(answer.settings, server=self.address))
-            answer = answers.get()
-        if isinstance(answer, RuntimeFailure):
-            raise answer
+            answer = _answer(answers, None)
         assert isinstance(answer, messages.HostAdded)
         return answer.host
 
@@ -160,6 +159,53 @@ class Runtime:
         answer = self._ask(lambda request: messages.RemoveHost(request, host), timeout_s)
         assert isinstance(answer, messages.HostRemoved)
         return answer.arrays
+
+    def publish(self, name: str, arrays: Any) -> None:
+        """Let other clients read arrays by a name: an array, or tuples, lists and dicts of them.
+
+        They are held until ``withdraw``, or until this connection ends. The full name is ``CLIENT/NAME``. Raises
+        RefusedError for a name that is in use or that belongs to another client, and for arrays that have failed.
+        """
+        leaves, structure = flatten(arrays)
+        for each in leaves:
+            if not isinstance(each, Array) or each.client is not self:
+                raise TypeError(f"{name}: expected arrays of this runtime, got {type(each).__name__}")
+        handles, plain = tuple(each.handle for each in leaves), to_plain(structure)
+        self._ask(lambda request: messages.Publish(request, name, handles, plain))
+
+    def withdraw(self, name: str) -> None:
+        """End that others can open what was published by a name; those who have keep it. Raises RefusedError."""
+        self._ask(lambda request: messages.Withdraw(request, name))
+
+    def open(self, name: str, timeout_s: float | None = None) -> Any:
+        """Return what a client published as ``CLIENT/NAME``, once it has been computed, nested as it was.
+
+        The arrays are read-only. They live as long as anybody holds them, also when who published them has ended.
+
+        Raises:
+            RefusedError: It is not published, or this client may not read it or hold so many arrays.
+            TimeoutError: It has not been computed yet.
+        """
+        opened: Future[tuple[Structure, list[Array]]] = Future()
+
+        def taken(message: object, _: Frame | None) -> bool:
+            if not opened.set_running_or_notify_cancel():
+                for each in message.arrays if isinstance(message, messages.Opened) else ():
+                    self.release(each.handle)
+            elif isinstance(message, messages.Opened):
+                arrays = [Array(self, each.handle, each.spec, each.sharding) for each in message.arrays]
+                opened.set_result((from_plain(message.structure), arrays))
+            else:
+                opened.set_exception(_error_of(message))
+            return True
+
+        self._connection.ask(lambda request: messages.OpenPublished(request, name), taken)
+        try:
+            return unflatten(*opened.result(timeout_s))
+        except FutureTimeoutError:
+            if opened.cancel():
+                raise TimeoutError(f"{name}: has not been computed after {timeout_s} s") from None
+            return unflatten(*opened.result())
 
     def _status(self, *, trace: bool) -> Mapping[str, Any]:
         answer = self._ask(lambda request: messages.AskStatus(request, trace))
@@ -262,24 +308,35 @@ class Runtime:
 
     def _ask(self, make: Callable[[int], object], timeout_s: float | None = _PATIENCE_S) -> object:
         """Return the answer to a request. Raises RefusedError, what ended the connection, or TimeoutError."""
-        try:
-            answer = self._ask_on(make).get(timeout=timeout_s)
-        except Empty:
-            raise TimeoutError(f"there is no answer after {timeout_s} s") from None
-        if isinstance(answer, RuntimeFailure):
-            raise answer
-        return answer
+        return _answer(self._ask_on(make), timeout_s)
 
     def _ask_on(self, make: Callable[[int], object], before: type | None = None) -> "SimpleQueue[object]":
         """Return the answers to a request as they come: perhaps one of the class ``before``, and the last one."""
         answers: SimpleQueue[object] = SimpleQueue()
 
         def taken(message: object, _: Frame | None) -> bool:
-            answers.put(RefusedError(message.message) if isinstance(message, messages.Refused) else message)
+            answers.put(_error_of(message) if isinstance(message, messages.Refused) else message)
             return before is None or not isinstance(message, before)
 
         self._connection.ask(make, taken)
         return answers
+
+
+def _answer(answers: "SimpleQueue[object]", timeout_s: float | None) -> object:
+    """Return the next answer. Raises it if it is an error, and TimeoutError."""
+    try:
+        answer = answers.get(timeout=timeout_s)
+    except Empty:
+        raise TimeoutError(f"there is no answer after {timeout_s} s") from None
+    if isinstance(answer, RuntimeFailure):
+        raise answer
+    return answer
+
+
+def _error_of(message: object) -> RuntimeFailure:
+    if isinstance(message, messages.Refused):
+        return RefusedError(message.message)
+    return message if isinstance(message, RuntimeFailure) else RuntimeFailure(f"got {type(message).__name__}")
 
 
 class _Arrival:
@@ -305,11 +362,7 @@ class _Arrival:
                 self.future.set_result(np.concatenate(ragged) if ragged else self._whole)
             return self._left == 0
         self.future.set_exception(
-            message.failure.error()
-            if isinstance(message, messages.FetchFailed)
-            else message
-            if isinstance(message, RuntimeFailure)
-            else RuntimeFailure(f"unexpected answer {type(message).__name__}")
+            message.failure.error() if isinstance(message, messages.FetchFailed) else _error_of(message)
         )
         return True
 

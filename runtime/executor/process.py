@@ -69,6 +69,7 @@ class Executor:
             messages.ReleaseOn: lambda message: self._store.release(message.client, message.handles),
             messages.DropClient: self._drop_client,
             messages.FetchShard: self._fetch,
+            messages.ShareOn: self._store.share,
             messages.TakeShard: self._moves.take,
             messages.GiveShard: lambda message: self._moves.give(message, self._give),
             messages.ForgetShards: self._moves.forget,

@@ -1,6 +1,6 @@
 """What the server keeps of a client: its functions, programs, slices and arrays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from runtime.arrays import ArraySpec
@@ -19,7 +19,8 @@ class HeldArray:
     """An array that a client holds by a handle: what it is, where it lies, what makes it; or why it is not there.
 
     ``slice`` is that of the call that makes it. ``has_ended`` says that what makes it has ended on all hosts,
-    ``is_there`` that it then was computed everywhere.
+    ``is_there`` that it then was computed everywhere. ``holders`` are those who hold it, each with the handle: several
+    where it was published. Its bytes are on the account of the first.
     """
 
     spec: ArraySpec
@@ -30,6 +31,7 @@ class HeldArray:
     slice: int | None = None
     has_ended: bool = False
     is_there: bool = False
+    holders: "list[tuple[Account, int]]" = field(default_factory=list)
     _waiting: list[Callable[[], None]] = field(default_factory=list)
 
     def when_ended(self, call: Callable[[], None]) -> None:
@@ -81,7 +83,11 @@ class Ledger:
 
 @dataclass(eq=False)
 class Account:
-    """A client that is connected."""
+    """A client that is connected.
+
+    ``pins`` counts by handle in how many publications an array is: it is held until these end, also where the client
+    needs it no more (``retired``).
+    """
 
     number: int
     ledger: Ledger
@@ -95,7 +101,10 @@ class Account:
     executions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
     is_suspended: bool = False
+    has_ended: bool = False
     groups: int = 0
+    pins: dict[int, int] = field(default_factory=dict)
+    retired: set[int] = field(default_factory=set)
     _plans: dict[LoweredProgram, PlannedProgram] = field(default_factory=dict)
     _epoch: int = -1
 
@@ -135,12 +144,42 @@ class Account:
         """Keep an array by a new handle."""
         self.arrays[handle] = array
         self.ledger.arrays += 1
-        self.ledger.held_bytes += array.size_bytes
+        if not array.holders:
+            self.ledger.held_bytes += array.size_bytes
+        array.holders.append((self, handle))
 
     def let_go(self, handle: int) -> HeldArray | None:
-        """Forget an array, and return it if there is one."""
+        """Forget an array, and return it if there is one. Its bytes go on the account of the next who holds it."""
         array = self.arrays.pop(handle, None)
         if array is not None:
             self.ledger.arrays -= 1
-            self.ledger.held_bytes -= array.size_bytes
+            place = array.holders.index((self, handle))
+            del array.holders[place]
+            if place == 0:
+                self.ledger.held_bytes -= array.size_bytes
+                for heir, _ in array.holders[:1]:
+                    heir.ledger.held_bytes += array.size_bytes
         return array
+
+    def pin(self, handle: int) -> None:
+        """Hold an array for one more publication."""
+        self.pins[handle] = self.pins.get(handle, 0) + 1
+
+    def unpin(self, handle: int) -> bool:
+        """End that a publication holds an array; return whether nothing else does."""
+        self.pins[handle] -= 1
+        if self.pins[handle]:
+            return False
+        del self.pins[handle]
+        return handle in self.retired
+
+    def needs_no_more(self, handles: Iterable[int]) -> list[int]:
+        """Note that the client needs arrays no more; return those that no publication holds."""
+        free = []
+        for handle in handles:
+            if handle in self.pins:
+                self.retired.add(handle)
+            else:
+                self.retired.discard(handle)
+                free.append(handle)
+        return free

@@ -14,6 +14,7 @@ from runtime.lowering.assign import Layout, Placement, host_cpus_of
 from runtime.server.accounts import Account, HeldArray
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands, Slice
+from runtime.server.publications import share_on
 from runtime.store.buffers import HOST
 
 Spot = tuple[int, int]
@@ -31,7 +32,7 @@ class _Shard:
 
 @dataclass(eq=False, slots=True)
 class _MovingArray:
-    """An array of which shards lie on a host that leaves."""
+    """An array of which shards lie on a host that leaves, with one of its holders, under whose handle it moves."""
 
     account: Account
     handle: int
@@ -68,7 +69,7 @@ class Departures:
             for account in self._accounts.values():
                 for handle, held in account.arrays.items():
                     local = held.layout.placement.shards_by_host.get(host, ())
-                    if local and held.failure is None:
+                    if local and held.failure is None and held.holders[0] == (account, handle):
                         shards = {each: _Shard(self._spot(account, held, each, after, spares)) for each in local}
                         departure.arrays.append(_MovingArray(account, handle, held, shards))
 
@@ -90,12 +91,16 @@ class Departures:
             shard.is_taken = True
 
     def _has_moved(self, departure: Departure, array: _MovingArray) -> bool:
-        account, held = array.account, array.held
-        if account.arrays.get(array.handle) is not held or held.failure is not None:
+        held = array.held
+        if not held.holders or held.failure is not None:
             self._cancel(array)
             return True
         if not held.has_ended:
             return False
+        if (array.account, array.handle) not in held.holders:  # whom it was moving for needs it no more
+            self._cancel(array)
+            array.account, array.handle = held.holders[0]
+            array.shards = {number: _Shard(shard.spot) for number, shard in array.shards.items()}
         for number, shard in array.shards.items():
             if shard.spot[0] not in self._hosts:  # it has ended; what it had is still here
                 self._moves.pop(-1 if shard.move is None else shard.move, None)
@@ -107,8 +112,13 @@ class Departures:
                 self._start(departure.host, array, number, shard)
         if not all(shard.is_taken for shard in array.shards.values()):
             return False
+        name, targets = (array.account, array.handle), {shard.spot[0] for shard in array.shards.values()}
+        for holder in held.holders:
+            if holder != name:
+                share_on(self._hosts, targets, name, holder)
         held.layout = _moved(held.layout, {number: shard.spot for number, shard in array.shards.items()})
-        self._hosts[departure.host].channel.send(messages.ReleaseOn(account.number, (array.handle,)))
+        for account, handle in held.holders:
+            self._hosts[departure.host].channel.send(messages.ReleaseOn(account.number, (handle,)))
         departure.moved += 1
         return True
 

@@ -181,8 +181,9 @@ class Executions:
         execution.gangs.clear()
         self._forget(execution)
         for _, held in execution.results:
-            held.failure = held.failure or failure
-            held.end(is_there=False)
+            if not held.has_ended:
+                held.failure = failure
+                held.end(is_there=False)
         for host in execution.plan.hosts:
             if host in self._hosts:
                 self._hosts[host].channel.send(messages.Abort(execution.number, failure))

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from weakref import WeakValueDictionary
 
@@ -25,6 +25,7 @@ from runtime.server.islands import Islands, cpus_of
 from runtime.server.membership import Membership
 from runtime.server.operations import Operations
 from runtime.server.plans import NumberedFunction, RegisteredProgram
+from runtime.server.publications import Publications
 from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.server.status import StatusReports
 from runtime.substrates.interface import Substrate
@@ -55,7 +56,8 @@ class Server:
         self._dispatch = dispatch(self._hosts)
         self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
         self._fetches = Fetches(self._hosts)
-        self._status = StatusReports(self._islands, self._hosts, self._accounts)
+        self._publications = Publications(self._hosts, self._let_go)
+        self._status = StatusReports(self._islands, self._hosts, self._accounts, self._publications)
         self._membership = Membership(
             settings,
             substrate,
@@ -74,6 +76,9 @@ class Server:
             messages.Release: self._release,
             messages.Fetch: self._fetches.start,
             messages.AskStatus: self._status.answer,
+            messages.Publish: self._publications.publish,
+            messages.Withdraw: self._publications.withdraw,
+            messages.OpenPublished: self._publications.open,
             messages.AddHost: self._membership.add,
             messages.RemoveHost: self._membership.remove,
             messages.Manage: Operations(self._islands, self._accounts).manage,
@@ -244,18 +249,24 @@ class Server:
         self._executions.start(account, registered, self._islands.epoch, message, payload)
 
     def _release(self, account: Account, message: messages.Release) -> None:
+        self._let_go(account, account.needs_no_more(message.handles))
+
+    def _let_go(self, account: Account, handles: Sequence[int]) -> None:
+        """End that a client holds arrays, and tell the hosts on which they lie."""
         by_host: dict[int, list[int]] = {}
-        for handle in message.handles:
+        for handle in handles:
             held = account.let_go(handle)
             if held is not None:
                 for host in held.layout.placement.shards_by_host:
                     by_host.setdefault(host, []).append(handle)
-        for host, handles in by_host.items():
+        for host, local in by_host.items():
             if host in self._hosts:
-                self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
+                self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(local)))
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]
+        account.has_ended = True
+        self._publications.drop(account)
         for handle in tuple(account.arrays):
             account.let_go(handle)
         failure = Failure("LostError", f"client {account.label} ended")

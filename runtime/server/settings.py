@@ -62,7 +62,8 @@ class ClientSettings:
     """Who may connect: a name, the token that shows it, and the weight of its share.
 
     Several connections may use one token; its quota is for all of them together. An operator may suspend, resume and
-    migrate clients, and let hosts join and leave.
+    migrate clients, and let hosts join and leave. ``reads`` names the clients whose published arrays this one may read;
+    its own it may, and operators may all.
     """
 
     name: str
@@ -70,10 +71,15 @@ class ClientSettings:
     weight: float = 1.0
     quota: Quota = Quota()
     is_operator: bool = False
+    reads: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
             raise ValueError(f"client {self.name}: weight: expected a number above 0, got {self.weight}")
+
+    def may_read(self, owner: str) -> bool:
+        """Return whether the client may read what another one publishes."""
+        return self.is_operator or owner == self.name or owner in self.reads
 
     def check_operator(self) -> None:
         """Raise ValueError unless the client is an operator."""

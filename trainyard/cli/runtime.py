@@ -21,7 +21,7 @@ from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
 from trainyard.cli.output import PrintableConsole
 from trainyard.cli.runtime_clients import read_clients, write_first_client
 from trainyard.cli.runtime_pictures import draw, picture_format
-from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table
+from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table, published_table
 
 if TYPE_CHECKING:
     from runtime import Runtime
@@ -131,7 +131,10 @@ def status(address: AddressOption, clients: ClientsOption, name: NameOption = "d
     """Show the hosts and clients of a running server."""
     with _connected(address, clients, name) as connected:
         shown = connected.status()
-    PrintableConsole().print(Group(hosts_table(shown), clients_table(shown)))
+    tables = [hosts_table(shown), clients_table(shown)]
+    if shown["published"]:
+        tables.append(published_table(shown))
+    PrintableConsole().print(Group(*tables))
 
 
 @runtime.command(epilog=EXIT_STATUS)

@@ -35,6 +35,15 @@ def clients_table(shown: Mapping[str, Any]) -> Table:
     return table
 
 
+def published_table(shown: Mapping[str, Any]) -> Table:
+    """Return what clients have published for others."""
+    table = number_table("Published", "name", "by", "arrays", "bytes", "readers", left=["by"])
+    for each in shown["published"]:
+        numbers = (each["arrays"], each["size_bytes"], each["readers"])
+        table.add_row(each["name"], each["connection"], *(f"{number:,}" for number in numbers))
+    return table
+
+
 def busy_tables(before: Mapping[str, Any], now: Mapping[str, Any], between_s: float) -> Group:
     """Return how busy devices were between two looks, and which share of them each client had."""
     earlier = {host["host"]: host for host in before["hosts"] if host.get("answers", True)}
