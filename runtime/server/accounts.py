@@ -1,5 +1,6 @@
 """What the server keeps of a client: its functions, programs, slices and arrays."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -51,7 +52,8 @@ class HeldArray:
 class Ledger:
     """What all connections of a client hold, and what they have used since the server began.
 
-    ``device_s`` is time of devices, ``host_s`` time of the CPUs of hosts.
+    ``device_s`` is time of devices, ``host_s`` time of the CPUs of hosts. ``running`` programs are under way, and
+    connections are ``waiting`` to start more than the quota allows.
     """
 
     settings: ClientSettings
@@ -60,6 +62,14 @@ class Ledger:
     executions: int = 0
     device_s: float = 0.0
     host_s: float = 0.0
+    running: int = 0
+    waiting: "dict[Account, None]" = field(default_factory=dict)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more program may be under way."""
+        most = self.settings.quota.most_programs
+        return most is None or self.running < most
 
     def charge(self, seconds: float, *, is_host: bool) -> None:
         """Add time of devices, or of the CPUs of hosts."""
@@ -86,7 +96,7 @@ class Account:
     """A client that is connected.
 
     ``pins`` counts by handle in how many publications an array is: it is held until these end, also where the client
-    needs it no more (``retired``).
+    needs it no more (``retired``). ``held_back`` are messages that wait for programs to end.
     """
 
     number: int
@@ -105,6 +115,8 @@ class Account:
     groups: int = 0
     pins: dict[int, int] = field(default_factory=dict)
     retired: set[int] = field(default_factory=set)
+    held_back: deque[tuple[object, memoryview]] = field(default_factory=deque)
+    held_back_bytes: int = 0
     _plans: dict[LoweredProgram, PlannedProgram] = field(default_factory=dict)
     _epoch: int = -1
 

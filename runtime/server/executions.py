@@ -6,7 +6,7 @@ grants.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -17,7 +17,7 @@ from runtime.messages import Failure
 from runtime.program import Program
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
-from runtime.server.accounts import Account, HeldArray
+from runtime.server.accounts import Account, HeldArray, Ledger
 from runtime.server.arguments import Pieces
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
@@ -54,14 +54,22 @@ class Execution:
 
 
 class Executions:
-    """Starts executions, passes grants on, and ends executions with their results or with the cause."""
+    """Starts executions, passes grants on, and ends executions with their results or with the cause.
+
+    ``on_end`` is told of each that has ended, with the ledger of its client.
+    """
 
     def __init__(
-        self, schedulers: ClusterScheduler, hosts: Mapping[int, Host], dispatch: ParallelDispatch | SequentialDispatch
+        self,
+        schedulers: ClusterScheduler,
+        hosts: Mapping[int, Host],
+        dispatch: ParallelDispatch | SequentialDispatch,
+        on_end: Callable[[Ledger], None],
     ) -> None:
         self._schedulers = schedulers
         self._hosts = hosts
         self._dispatch = dispatch
+        self._on_end = on_end
         self._running: dict[int, Execution] = {}
         self._gangs: dict[int, Gang] = {}
         self._numbers = count()
@@ -99,6 +107,7 @@ class Executions:
         if execution.gangs:
             self._running[execution.number] = execution
             account.executions.add(execution.number)
+            account.ledger.running += 1
         for island, request in requests:
             self._schedulers[island].submit(request)
         grants = self._new_grants()
@@ -269,7 +278,11 @@ class Executions:
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)
         self._dispatch.forget(execution.number)
-        execution.account.executions.discard(execution.number)
+        account = execution.account
+        if execution.number in account.executions:
+            account.executions.remove(execution.number)
+            account.ledger.running -= 1
+            self._on_end(account.ledger)
 
 
 def _failure_of(program: Program, held: Sequence[HeldArray | None]) -> Failure | None:

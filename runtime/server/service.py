@@ -16,6 +16,7 @@ from runtime.scheduling.fifo import Fifo
 from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
 from runtime.server.accounts import Account, Ledger
+from runtime.server.admission import Admission
 from runtime.server.channel import Channel
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
@@ -54,7 +55,10 @@ class Server:
         self._ledgers = {each.name: Ledger(each) for each in settings.clients}
         dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
         self._dispatch = dispatch(self._hosts)
-        self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
+        self._admission = Admission(
+            self._execute, self._handle, lambda call: asyncio.get_running_loop().call_soon(call)
+        )
+        self._executions = Executions(self._schedulers, self._hosts, self._dispatch, self._admission.ended)
         self._fetches = Fetches(self._hosts)
         self._publications = Publications(self._hosts, self._let_go)
         self._status = StatusReports(self._islands, self._hosts, self._accounts, self._publications)
@@ -81,7 +85,7 @@ class Server:
             messages.OpenPublished: self._publications.open,
             messages.AddHost: self._membership.add,
             messages.RemoveHost: self._membership.remove,
-            messages.Manage: Operations(self._islands, self._accounts).manage,
+            messages.Manage: Operations(self._islands, self._accounts, self._admission.go_on).manage,
         }
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
@@ -147,8 +151,11 @@ class Server:
             return
         message = messages.decode(frame.header)
         if isinstance(message, messages.Execute):
-            self._execute(account, message, memoryview(frame.payload))
-            return
+            self._admission.execute(account, message, memoryview(frame.payload))
+        else:
+            self._admission.take(account, message)
+
+    def _handle(self, account: Account, message: object) -> None:
         handler = self._of_clients.get(type(message))
         if handler is None:
             account.channel.refuse(f"clients send no {type(message).__name__}")
@@ -266,6 +273,7 @@ class Server:
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]
         account.has_ended = True
+        self._admission.drop(account)
         self._publications.drop(account)
         for handle in tuple(account.arrays):
             account.let_go(handle)

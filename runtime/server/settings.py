@@ -46,15 +46,21 @@ class IslandSettings:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a client may hold at once: bytes of arrays on devices, and arrays. None where nothing limits it."""
+    """What a client may hold at once: bytes of arrays on devices, and arrays. None where nothing limits it.
+
+    ``most_programs`` may be under way at once; further ones are held back until others have ended.
+    """
 
     most_bytes: int | None = None
     most_arrays: int | None = None
+    most_programs: int | None = None
 
     def __post_init__(self) -> None:
         for name, most in (("most_bytes", self.most_bytes), ("most_arrays", self.most_arrays)):
             if most is not None and most < 0:
                 raise ValueError(f"{name}: must not be negative, got {most}")
+        if self.most_programs is not None and self.most_programs < 1:
+            raise ValueError(f"most_programs: expected at least one, got {self.most_programs}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def _shown(account: Account) -> dict[str, Any]:
         "slices": sum(number >= 0 for number in account.slices),
         "arrays": len(account.arrays),
         "executions": len(account.executions),
+        "held_back": len(account.held_back),
         "is_suspended": account.is_suspended,
         "total": {
             "weight": ledger.settings.weight,

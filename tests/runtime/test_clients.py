@@ -215,3 +215,41 @@ def test_a_killed_server_ends_the_wait_of_all_clients() -> None:
         assert [str(error) for error in ended] == ["the server is gone"] * 2
         for client in clients:
             client.close()
+
+
+def test_programs_beyond_the_quota_are_held_back_until_others_have_ended() -> None:
+    with (
+        rt.local(devices=2, quotas={"busy": rt.Quota(most_programs=2)}) as runtime,
+        rt.connect(runtime.address, runtime.tokens["busy"]) as client,
+        rt.connect(runtime.address, runtime.tokens["busy"]) as sibling,
+    ):
+        wait = rt.pmap(rt.timer(0.1), devices=client.make_virtual_device_set().add_slice(1))
+        add = rt.pmap(add_one, devices=client.make_virtual_device_set().add_slice(1))
+        x: Any = np.zeros(1)
+        for _ in range(6):
+            x = add(wait(x))
+        other = rt.pmap(add_one, devices=sibling.make_virtual_device_set().add_slice(1))(np.zeros(1))
+        shown = {each["number"]: each for each in runtime.status()["clients"] if each["client"].startswith("busy")}
+        assert sum(each["executions"] for each in shown.values()) == 2
+        assert sum(each["held_back"] for each in shown.values()) >= 11
+        assert rt.pmap(add_one, devices=runtime.make_virtual_device_set().add_slice(1))(np.zeros(1)).item() == 1
+        assert other.item() == 1
+        assert x.item() == 1  # a timer gives zeros
+        until(lambda: total(runtime, "local")["executions"] >= 1)
+        with pytest.raises(ValueError, match="most_programs: expected at least one, got 0"):
+            rt.Quota(most_programs=0)
+
+
+def test_a_client_that_is_killed_with_programs_held_back_leaves_nothing_behind() -> None:
+    with rt.local(devices=1, quotas={"busy": rt.Quota(most_programs=1)}) as runtime:
+        client = rt.connect(runtime.address, runtime.tokens["busy"])
+        wait = rt.pmap(rt.timer(600), devices=client.make_virtual_device_set().add_slice(1))
+        kept = [wait(np.zeros(1)) for _ in range(3)]
+        until(lambda: total(runtime, "busy")["arrays"] == 1)
+        client.close()
+        until(lambda: len(runtime.status()["clients"]) == 1)
+        assert sum(runtime.status()["hosts"][0]["queued"]) == 0
+        with rt.connect(runtime.address, runtime.tokens["busy"]) as again:
+            add = rt.pmap(add_one, devices=again.make_virtual_device_set().add_slice(1))
+            assert add(np.zeros(1)).item() == 1
+        assert len(kept) == 3

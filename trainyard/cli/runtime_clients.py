@@ -1,7 +1,7 @@
 """The file of ``trainyard runtime`` that says who may connect: a line for each client.
 
-A line holds name, weight and token, and where wanted ``operator``, ``bytes=N`` and ``arrays=N``, its quota, and
-``reads=NAME,…``, the clients whose published arrays it may read.
+A line holds name, weight and token, and where wanted ``operator``, ``bytes=N``, ``arrays=N`` and ``programs=N``, its
+quota, and ``reads=NAME,…``, the clients whose published arrays it may read.
 """
 
 import secrets
@@ -13,8 +13,9 @@ from trainyard.cli.exits import refuse
 if TYPE_CHECKING:
     from runtime.server.settings import ClientSettings
 
-_QUOTAS = ("bytes", "arrays")
-_FORM = "expected a new name, a weight and a token, then operator, bytes=N, arrays=N or reads=NAME,… where wanted"
+_QUOTAS = ("bytes", "arrays", "programs")
+_OPTIONS = "operator, bytes=N, arrays=N, programs=N or reads=NAME,…"
+_FORM = f"expected a new name, a weight and a token, then {_OPTIONS} where wanted"
 
 
 def write_first_client(path: Path) -> None:

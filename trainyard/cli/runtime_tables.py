@@ -24,11 +24,21 @@ def hosts_table(shown: Mapping[str, Any]) -> Table:
 
 def clients_table(shown: Mapping[str, Any]) -> Table:
     """Return the connections of clients, and what each client used in all."""
-    columns = ("slices", "programs", "arrays", "running", "bytes of all", "device-s of all", "host-s of all")
+    columns = (
+        "slices",
+        "programs",
+        "arrays",
+        "running",
+        "held back",
+        "bytes of all",
+        "device-s of all",
+        "host-s of all",
+    )
     table = number_table("Clients", "client", *columns)
     for client in shown["clients"]:
         total = client["total"]
-        numbers = (client["slices"], client["programs"], client["arrays"], client["executions"], total["held_bytes"])
+        here = ("slices", "programs", "arrays", "executions", "held_back")
+        numbers = (*(client[each] for each in here), total["held_bytes"])
         name = f"{client['client']} (suspended)" if client["is_suspended"] else client["client"]
         times_s = (total["device_s"], total["host_s"])
         table.add_row(name, *(f"{number:,}" for number in numbers), *(f"{used_s:,.3f}" for used_s in times_s))
