@@ -1,15 +1,13 @@
 """A client of a runtime: slices, programs, arrays."""
 
-import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
-from queue import Empty, SimpleQueue
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
@@ -19,20 +17,21 @@ import numpy as np
 from runtime import messages, sources
 from runtime.arrays import ArraySpec
 from runtime.client.array import Array
+from runtime.client.arrivals import Arrival
 from runtime.client.connection import ServerConnection
+from runtime.client.operations import Operations
+from runtime.client.requests import Requests, error_of
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
-from runtime.errors import RefusedError, RuntimeFailure
+from runtime.errors import RuntimeFailure
 from runtime.frames import Frame
 from runtime.functions import Function
 from runtime.program import Program, Value
 from runtime.resources.slices import Constraints
 from runtime.structures import Structure, flatten, from_plain, to_plain, unflatten
-from runtime.substrates.interface import DEFAULT_KIND, NewHost, Substrate
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
 _needed_in_ns: ContextVar[int] = ContextVar("needed_in_ns", default=-1)
-_PATIENCE_S = 60.0
 _MOST_UNNEEDED = 16
 """So many arrays are released by one message, or what there is several times a second."""
 
@@ -52,7 +51,7 @@ def needed_in(seconds: float) -> Iterator[None]:
         _needed_in_ns.reset(token)
 
 
-class Runtime:
+class Runtime(Operations):
     """A connection to a runtime. It can be used from several threads, and as a context manager.
 
     Args:
@@ -68,6 +67,7 @@ class Runtime:
         self.address = address
         self._unneeded: deque[int] = deque()
         self._connection = ServerConnection(address, token, self._release_unneeded)
+        self._requests = Requests(self._connection)
         self._handles = count()
         self._numbers = count()
         self._functions: dict[Function, int] = {}
@@ -94,7 +94,7 @@ class Runtime:
         """Return a new slice; see ``VirtualDeviceSet.add_slice``."""
         form = None if shape is None else tuple(shape)
         asked = (device_set, devices, form, island, constraints)
-        answer = self._ask(lambda request: messages.AddSlice(request, *asked))
+        answer = self._requests.ask(lambda request: messages.AddSlice(request, *asked))
         assert isinstance(answer, messages.SliceAdded)
         return VirtualSlice(self, answer.number, answer.size, answer.island, form)
 
@@ -105,60 +105,6 @@ class Runtime:
     def trace(self) -> list[dict[str, Any]]:
         """Return what the devices have run lately, as events for Perfetto and Chrome (``traces``)."""
         return trace_events(self._status(trace=True))
-
-    def suspend(self, client: str) -> None:
-        """Take the devices of a client away, until it is resumed; its requests wait meanwhile.
-
-        Only operators may. Raises RefusedError, which names what is wrong.
-        """
-        self._ask(lambda request: messages.Manage(request, "suspend", client, None))
-
-    def resume(self, client: str) -> None:
-        """Give a suspended client devices again, perhaps others. Only operators may. Raises as ``suspend``."""
-        self._ask(lambda request: messages.Manage(request, "resume", client, None))
-
-    def migrate(self, client: str, island: str | None = None) -> None:
-        """Move a client to an island, or to where static balance puts it. Only operators may. Raises as ``suspend``."""
-        self._ask(lambda request: messages.Manage(request, "migrate", client, island))
-
-    def add_host(
-        self,
-        island: str,
-        devices: int = 2,
-        *,
-        device_memory_bytes: int = 1 << 30,
-        host_memory_bytes: int = 4 << 30,
-        kind: str = DEFAULT_KIND,
-        substrate: Substrate | None = None,
-    ) -> int:
-        """Let a host with so many devices join an island, and return its number once it is there.
-
-        The server starts its executor, or the ``substrate`` does, on this side. Slices that fitted nowhere get its
-        devices; others stay where they are until their client is migrated. Only operators may. Raises as ``suspend``,
-        and ValueError for what is no host.
-        """
-        asked = (NewHost(island, devices, device_memory_bytes, host_memory_bytes, kind), substrate is not None)
-        answers = self._ask_on(lambda request: messages.AddHost(request, *asked), messages.HostAdmitted)
-        answer = _answer(answers, None)
-        if isinstance(answer, messages.HostAdmitted) and substrate is not None:
-            substrate.spawn(replace(answer.settings, server=self.address))
-            answer = _answer(answers, None)
-        assert isinstance(answer, messages.HostAdded)
-        return answer.host
-
-    def remove_host(self, host: int, timeout_s: float | None = None) -> int:
-        """Let a host leave, and return how many arrays have moved from it to others.
-
-        Its slices get other devices at once, and nothing new begins there. What has begun runs to its end, however long
-        that takes; then the host ends. Only operators may.
-
-        Raises:
-            RefusedError: A slice or an array has no room elsewhere; nothing has changed then.
-            TimeoutError: It has not left yet; it still will.
-        """
-        answer = self._ask(lambda request: messages.RemoveHost(request, host), timeout_s)
-        assert isinstance(answer, messages.HostRemoved)
-        return answer.arrays
 
     def publish(self, name: str, arrays: Any) -> None:
         """Let other clients read arrays by a name: an array, or tuples, lists and dicts of them.
@@ -171,11 +117,11 @@ class Runtime:
             if not isinstance(each, Array) or each.client is not self:
                 raise TypeError(f"{name}: expected arrays of this runtime, got {type(each).__name__}")
         handles, plain = tuple(each.handle for each in leaves), to_plain(structure)
-        self._ask(lambda request: messages.Publish(request, name, handles, plain))
+        self._requests.ask(lambda request: messages.Publish(request, name, handles, plain))
 
     def withdraw(self, name: str) -> None:
         """End that others can open what was published by a name; those who have keep it. Raises RefusedError."""
-        self._ask(lambda request: messages.Withdraw(request, name))
+        self._requests.ask(lambda request: messages.Withdraw(request, name))
 
     def open(self, name: str, timeout_s: float | None = None) -> Any:
         """Return what a client published as ``CLIENT/NAME``, once it has been computed, nested as it was.
@@ -196,7 +142,7 @@ class Runtime:
                 arrays = [Array(self, each.handle, each.spec, each.sharding) for each in message.arrays]
                 opened.set_result((from_plain(message.structure), arrays))
             else:
-                opened.set_exception(_error_of(message))
+                opened.set_exception(error_of(message))
             return True
 
         self._connection.ask(lambda request: messages.OpenPublished(request, name), taken)
@@ -208,7 +154,7 @@ class Runtime:
             return unflatten(*opened.result())
 
     def _status(self, *, trace: bool) -> Mapping[str, Any]:
-        answer = self._ask(lambda request: messages.AskStatus(request, trace))
+        answer = self._requests.ask(lambda request: messages.AskStatus(request, trace))
         assert isinstance(answer, messages.Status)
         return answer.status
 
@@ -234,7 +180,7 @@ class Runtime:
 
     def fetch(self, array: Array, data: bool, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
         """Wait for an array; see ``Array``."""
-        arrival = _Arrival(array, data)
+        arrival = Arrival(array, data)
         request = self._connection.ask(lambda number: messages.Fetch(number, array.handle, data), arrival.take)
         try:
             return arrival.future.result(timeout_s)
@@ -305,77 +251,3 @@ class Runtime:
         if handles:
             with suppress(RuntimeFailure):
                 self._connection.send(messages.Release(tuple(handles)))
-
-    def _ask(self, make: Callable[[int], object], timeout_s: float | None = _PATIENCE_S) -> object:
-        """Return the answer to a request. Raises RefusedError, what ended the connection, or TimeoutError."""
-        return _answer(self._ask_on(make), timeout_s)
-
-    def _ask_on(self, make: Callable[[int], object], before: type | None = None) -> "SimpleQueue[object]":
-        """Return the answers to a request as they come: perhaps one of the class ``before``, and the last one."""
-        answers: SimpleQueue[object] = SimpleQueue()
-
-        def taken(message: object, _: Frame | None) -> bool:
-            answers.put(_error_of(message) if isinstance(message, messages.Refused) else message)
-            return before is None or not isinstance(message, before)
-
-        self._connection.ask(make, taken)
-        return answers
-
-
-def _answer(answers: "SimpleQueue[object]", timeout_s: float | None) -> object:
-    """Return the next answer. Raises it if it is an error, and TimeoutError."""
-    try:
-        answer = answers.get(timeout=timeout_s)
-    except Empty:
-        raise TimeoutError(f"there is no answer after {timeout_s} s") from None
-    if isinstance(answer, RuntimeFailure):
-        raise answer
-    return answer
-
-
-def _error_of(message: object) -> RuntimeFailure:
-    if isinstance(message, messages.Refused):
-        return RefusedError(message.message)
-    return message if isinstance(message, RuntimeFailure) else RuntimeFailure(f"got {type(message).__name__}")
-
-
-class _Arrival:
-    """An array on its way to the client, shard by shard."""
-
-    def __init__(self, array: Array, data: bool) -> None:
-        self._array = array
-        self._data = data
-        spec, sharding = array.spec, array.sharding
-        self._left = sharding.shards if data and sharding.axis is not None else 1
-        self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
-        self._ragged: dict[int, np.ndarray[Any, Any]] = {}
-        self.future: Future[np.ndarray[Any, Any] | None] = Future()
-
-    def take(self, message: object, frame: Frame | None) -> bool:
-        """Take a shard, or the news that there will be none; return whether nothing more is to come."""
-        if isinstance(message, messages.Fetched) and frame is not None:
-            if self._data:
-                self._put(message.shard, frame.payload)
-            self._left -= 1
-            if self._left == 0:
-                ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
-                self.future.set_result(np.concatenate(ragged) if ragged else self._whole)
-            return self._left == 0
-        self.future.set_exception(
-            message.failure.error() if isinstance(message, messages.FetchFailed) else _error_of(message)
-        )
-        return True
-
-    def _put(self, shard: int, payload: bytearray | memoryview) -> None:
-        spec, sharding = self._array.spec, self._array.sharding
-        shape, data = sharding.shard_spec(spec).shape, np.frombuffer(payload, spec.dtype)
-        if self._whole is None:
-            self._ragged[shard] = data.reshape(len(data) // max(1, math.prod(shape[1:])), *shape[1:])
-            return
-        data = data.reshape(shape)
-        if sharding.axis is None:
-            self._whole[...] = data
-        else:
-            indices = sharding.indices(spec, shard)
-            where = (slice(None),) * sharding.axis + (slice(indices.start, indices.stop),)
-            self._whole[where] = data

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -235,3 +235,23 @@ def test_who_is_no_operator_adds_and_removes_no_host() -> None:
         with pytest.raises(rt.RefusedError, match="client other is no operator"):
             client.remove_host(0)
         assert numbers(runtime) == [0]
+
+
+def test_collectives_and_pipelines_go_on_when_their_host_leaves() -> None:
+    pytest.importorskip("torch")
+
+    def batches(step: int, shard: int, _: int) -> Iterator[Any]:
+        while True:
+            yield np.full(1, 10.0 * step + shard, "float32")
+            step += 1
+
+    with rt.local(hosts=2, devices=1) as runtime:
+        devices = runtime.make_virtual_device_set().add_slice(2)
+        total = rt.pmap(rt.function(collective=True)(lambda x: rt.all_reduce(x)), devices=devices)
+        outputs = rt.ArraySpec((1,), "float32")
+        with rt.input_pipeline(batches, devices=devices, outputs=outputs) as pipeline:
+            assert total(next(pipeline)).numpy(PATIENCE_S).tolist() == [1, 1]
+            runtime.add_host("island-0", devices=1)
+            runtime.remove_host(0, PATIENCE_S)
+            for step in range(1, 5):
+                assert total(next(pipeline)).numpy(PATIENCE_S).tolist() == [20 * step + 1] * 2

@@ -140,7 +140,7 @@ def test_who_may_not_read_is_refused_by_name(runtime: rt.LocalRuntime, trainer: 
         assert sibling.open("x").numpy(PATIENCE_S).tolist() == [1, 1]
     assert runtime.open("trainer/x").numpy(PATIENCE_S).tolist() == [1, 1]  # operators may
     with pytest.raises(rt.RefusedError, match="there is no array"):
-        trainer._ask(lambda request: messages.Publish(request, "y", (99,), ["array", [], []]))
+        trainer._requests.ask(lambda request: messages.Publish(request, "y", (99,), ["array", [], []]))
 
 
 def test_a_publication_holds_what_its_client_needs_no_more(
