@@ -153,6 +153,7 @@ class Membership:
             for held in account.arrays.values():
                 if held.failure is None and host.number in held.layout.placement.shards_by_host:
                     held.failure = failure
+                    held.end(is_there=False)
         self._fetches.fail_on(host.number, failure)
         remapped, unmapped = self._islands.remove_host(host.number)
         self._place(remapped)
