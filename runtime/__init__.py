@@ -30,6 +30,7 @@ from runtime.errors import (
 from runtime.functions import Function, function, timer
 from runtime.inputs import InputPipeline, input_pipeline
 from runtime.program import Program
+from runtime.resources.slices import Constraints
 from runtime.server.settings import Quota
 from runtime.tracing import Mapped, TracedArray, TracedFunction, pmap, program
 
@@ -37,6 +38,7 @@ __all__ = [
     "Array",
     "ArraySpec",
     "ComputationError",
+    "Constraints",
     "DisconnectedError",
     "Function",
     "InputEndedError",

@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.arrays import ArraySpec, Sharding
 from runtime.codec import MalformedError, decode_plain, plain_fields
 from runtime.errors import CAUSES, LostError, RuntimeFailure
 from runtime.lowering.subprograms import Subprogram
 from runtime.program import Program
+from runtime.resources.slices import Constraints
 from runtime.scheduling.gangs import MAX_COST_S
+from runtime.substrates.interface import HostSettings, NewHost
 from runtime.words import from_words, to_words
 
 VERSION = 1
@@ -63,6 +66,7 @@ class AddSlice:
     devices: int | None
     shape: tuple[int, ...] | None
     island: str | None
+    constraints: Constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,52 @@ class Manage:
     island: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class AddHost:
+    """Asks an operator's favour: a host that joins an island. The answer is HostAdded or Refused.
+
+    ``is_by_hand`` says that who asks starts the executor; HostAdmitted says with which settings.
+    """
+
+    request: int
+    host: NewHost
+    is_by_hand: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveHost:
+    """Asks an operator's favour: a host that leaves, once nothing needs it. The answer is HostRemoved or Refused."""
+
+    request: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Lets others read arrays, nested as ``structure`` says, by a name. The answer is Done or Refused."""
+
+    request: int
+    name: str
+    handles: tuple[int, ...]
+    structure: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Ends that others can open what was published by a name. The answer is Done or Refused."""
+
+    request: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPublished:
+    """Asks for handles of what somebody published by a name; the answer is Opened or Refused."""
+
+    request: int
+    name: str
+
+
 # Server to client
 
 
@@ -176,6 +226,55 @@ class Managed:
 
     request: int
     connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedArray:
+    """An array that somebody published: the handle under which the client holds it, and what it is."""
+
+    handle: int
+    spec: ArraySpec
+    sharding: Sharding
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The client holds what somebody published."""
+
+    request: int
+    structure: Any
+    arrays: tuple[OpenedArray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostAdmitted:
+    """The executor of a host that joins may be started with these settings; HostAdded follows once it is there."""
+
+    request: int
+    settings: HostSettings
+
+
+@dataclass(frozen=True, slots=True)
+class HostAdded:
+    """A host has joined."""
+
+    request: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostRemoved:
+    """A host has left, and so many arrays have moved from it to others."""
+
+    request: int
+    arrays: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +389,48 @@ class FetchShard:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareOn:
+    """Another client, the reader, holds an array too, under a handle of its own; nobody may change it any more."""
+
+    client: int
+    handle: int
+    reader: int
+    reader_handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeShard:
+    """A shard of an array comes from another host, and is held from now on; ShardTaken says that it is there."""
+
+    move: int
+    client: int
+    handle: int
+    shard: int
+    spec: ArraySpec
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveShard:
+    """A shard goes to another host, once it is there; the host keeps its own until it is released."""
+
+    move: int
+    client: int
+    handle: int
+    shard: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetShards:
+    """Shards that came from another host, or were going to, are needed no more."""
+
+    client: int
+    handle: int
+    shards: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AskUsage:
     """Asks a host what it holds and runs, and what it ran if ``trace`` says so; the answer is Usage."""
 
@@ -298,6 +439,13 @@ class AskUsage:
 
 
 # Executor to server
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTaken:
+    """A shard has come from another host."""
+
+    move: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,10 +526,13 @@ class Usage:
 _BY_NAME = {
     each.__name__: each
     for each in (
-        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage),
-        *(Welcome, SliceAdded, Refused, Managed, FetchFailed, Status),
+        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage, AddHost, RemoveHost),
+        *(Publish, Withdraw, OpenPublished),
+        *(Welcome, SliceAdded, Refused, Managed, HostAdmitted, HostAdded, HostRemoved, FetchFailed, Status),
+        *(Done, Opened),
         *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
-        *(ShardFailed, GroupsBroken, ConnectionEnded, LoansReturned, Usage),
+        *(ShareOn, TakeShard, GiveShard, ForgetShards),
+        *(ShardFailed, ShardTaken, GroupsBroken, ConnectionEnded, LoansReturned, Usage),
     )
 }
 

@@ -15,6 +15,7 @@ class Structure:
 
 
 ARRAY = Structure("array")
+_MOST_DEPTH = 50
 
 
 def flatten(nested: Any) -> tuple[list[Any], Structure]:
@@ -26,6 +27,31 @@ def flatten(nested: Any) -> tuple[list[Any], Structure]:
 def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
     """Nest arrays again."""
     return _unflatten(structure, iter(leaves))
+
+
+def to_plain(structure: Structure) -> object:
+    """Return a structure as JSON has it. Raises TypeError for keys that are neither text nor whole numbers."""
+    for key in structure.keys:
+        if type(key) not in (str, int):
+            raise TypeError(f"keys: expected text or whole numbers, got {key!r:.50}")
+    return [structure.kind, [to_plain(part) for part in structure.parts], list(structure.keys)]
+
+
+def from_plain(plain: object, depth: int = _MOST_DEPTH) -> Structure:
+    """Return the structure that ``to_plain`` made plain. Raises ValueError for anything else."""
+    match plain:
+        case ["array", [], []]:
+            return ARRAY
+        case [("tuple" | "list") as kind, [*parts], []] if depth:
+            return Structure(kind, tuple(from_plain(part, depth - 1) for part in parts))
+        case ["dict", [*parts], [*keys]] if depth and len(parts) == len(keys) and {*map(type, keys)} <= {str, int}:
+            return Structure("dict", tuple(from_plain(part, depth - 1) for part in parts), tuple(keys))
+    raise ValueError("expected the structure of nested arrays")
+
+
+def count_arrays(structure: Structure) -> int:
+    """Return how many arrays are nested so."""
+    return 1 if structure.kind == "array" else sum(map(count_arrays, structure.parts))
 
 
 def _flatten(nested: Any, add: Callable[[Any], None]) -> Structure:

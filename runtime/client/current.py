@@ -1,13 +1,14 @@
 """The runtime that a script uses without naming it: the one that it connected to last."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from runtime.client.local import LocalRuntime
 from runtime.client.session import Runtime
 from runtime.client.slices import VirtualDeviceSet
 from runtime.server.settings import ClientSettings, IslandSettings, Quota
+from runtime.substrates.interface import DEFAULT_KIND
 
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
@@ -32,7 +33,10 @@ def local(
     preparation_s: float = 0.0,
     device_memory_bytes: int = 1 << 30,
     host_memory_bytes: int = 4 << 30,
+    reads: Mapping[str, Sequence[str]] | None = None,
     network: str = "shared-memory",
+    mesh: Sequence[int] | None = None,
+    kind: str = DEFAULT_KIND,
 ) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
@@ -44,6 +48,7 @@ def local(
             ``earliest-need``, by what ``needed_in`` says.
         weights: Names of further clients, with their weights; ``tokens`` has a token for each.
         quotas: What these clients may hold at once, where that is limited.
+        reads: Which clients these may read the published arrays of, beside their own.
         look_ahead_s: How much work schedulers grant ahead of its completion, in seconds on each device.
         dispatch: ``parallel`` tells all hosts of a program at once; ``sequential`` waits until a computation is
             enqueued before it tells the hosts of the next one, and is there to be compared with.
@@ -51,17 +56,20 @@ def local(
         device_memory_bytes: What arrays may take on each device. Where they would take more, those that no computation
             uses are spilled to the host, and computations wait.
         host_memory_bytes: What arrays may take that are spilled to a host.
+        mesh: The shape of the interconnect of each island, with a place for each device; slices may then have a shape.
+        kind: What the devices are called in constraints.
         network: How hosts pass arrays to each other: ``shared-memory``, or ``tcp`` as between machines.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
             raise ValueError(f"{name}: expected at least one, got {number}")
-    memories = (None, device_memory_bytes, host_memory_bytes)
-    settings = [IslandSettings(f"island-{number}", hosts, devices, *memories) for number in range(islands)]
-    limits = quotas or {}
-    named = {**dict.fromkeys(limits, 1.0), **(weights or {})}
+    of_each = (hosts, devices, None if mesh is None else tuple(mesh), device_memory_bytes, host_memory_bytes, kind)
+    settings = [IslandSettings(f"island-{number}", *of_each) for number in range(islands)]
+    limits, readers = quotas or {}, reads or {}
+    named = {**dict.fromkeys((*limits, *readers), 1.0), **(weights or {})}
     clients = [
-        ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota())) for name, weight in named.items()
+        ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota()), reads=tuple(readers.get(name, ())))
+        for name, weight in named.items()
     ]
     return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s, network))
 

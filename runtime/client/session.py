@@ -1,6 +1,5 @@
 """A client of a runtime: slices, programs, arrays."""
 
-import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -18,17 +17,21 @@ import numpy as np
 from runtime import messages, sources
 from runtime.arrays import ArraySpec
 from runtime.client.array import Array
+from runtime.client.arrivals import Arrival
 from runtime.client.connection import ServerConnection
+from runtime.client.operations import Operations
+from runtime.client.requests import Requests, error_of
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
-from runtime.errors import RefusedError, RuntimeFailure
+from runtime.errors import RuntimeFailure
 from runtime.frames import Frame
 from runtime.functions import Function
 from runtime.program import Program, Value
+from runtime.resources.slices import Constraints
+from runtime.structures import Structure, flatten, from_plain, to_plain, unflatten
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
 
 _needed_in_ns: ContextVar[int] = ContextVar("needed_in_ns", default=-1)
-_PATIENCE_S = 60.0
 _MOST_UNNEEDED = 16
 """So many arrays are released by one message, or what there is several times a second."""
 
@@ -48,7 +51,7 @@ def needed_in(seconds: float) -> Iterator[None]:
         _needed_in_ns.reset(token)
 
 
-class Runtime:
+class Runtime(Operations):
     """A connection to a runtime. It can be used from several threads, and as a context manager.
 
     Args:
@@ -64,6 +67,7 @@ class Runtime:
         self.address = address
         self._unneeded: deque[int] = deque()
         self._connection = ServerConnection(address, token, self._release_unneeded)
+        self._requests = Requests(self._connection)
         self._handles = count()
         self._numbers = count()
         self._functions: dict[Function, int] = {}
@@ -80,11 +84,17 @@ class Runtime:
         return VirtualDeviceSet(self, next(self._numbers))
 
     def add_slice(
-        self, device_set: int, devices: int | None, shape: Sequence[int] | None, island: str | None
+        self,
+        device_set: int,
+        devices: int | None,
+        shape: Sequence[int] | None,
+        island: str | None,
+        constraints: Constraints,
     ) -> VirtualSlice:
         """Return a new slice; see ``VirtualDeviceSet.add_slice``."""
         form = None if shape is None else tuple(shape)
-        answer = self._ask(lambda request: messages.AddSlice(request, device_set, devices, form, island))
+        asked = (device_set, devices, form, island, constraints)
+        answer = self._requests.ask(lambda request: messages.AddSlice(request, *asked))
         assert isinstance(answer, messages.SliceAdded)
         return VirtualSlice(self, answer.number, answer.size, answer.island, form)
 
@@ -96,23 +106,55 @@ class Runtime:
         """Return what the devices have run lately, as events for Perfetto and Chrome (``traces``)."""
         return trace_events(self._status(trace=True))
 
-    def suspend(self, client: str) -> None:
-        """Take the devices of a client away, until it is resumed; its requests wait meanwhile.
+    def publish(self, name: str, arrays: Any) -> None:
+        """Let other clients read arrays by a name: an array, or tuples, lists and dicts of them.
 
-        Only operators may. Raises RefusedError, which names what is wrong.
+        They are held until ``withdraw``, or until this connection ends. The full name is ``CLIENT/NAME``. Raises
+        RefusedError for a name that is in use or that belongs to another client, and for arrays that have failed.
         """
-        self._ask(lambda request: messages.Manage(request, "suspend", client, None))
+        leaves, structure = flatten(arrays)
+        for each in leaves:
+            if not isinstance(each, Array) or each.client is not self:
+                raise TypeError(f"{name}: expected arrays of this runtime, got {type(each).__name__}")
+        handles, plain = tuple(each.handle for each in leaves), to_plain(structure)
+        self._requests.ask(lambda request: messages.Publish(request, name, handles, plain))
 
-    def resume(self, client: str) -> None:
-        """Give a suspended client devices again, perhaps others. Only operators may. Raises as ``suspend``."""
-        self._ask(lambda request: messages.Manage(request, "resume", client, None))
+    def withdraw(self, name: str) -> None:
+        """End that others can open what was published by a name; those who have keep it. Raises RefusedError."""
+        self._requests.ask(lambda request: messages.Withdraw(request, name))
 
-    def migrate(self, client: str, island: str | None = None) -> None:
-        """Move a client to an island, or to where static balance puts it. Only operators may. Raises as ``suspend``."""
-        self._ask(lambda request: messages.Manage(request, "migrate", client, island))
+    def open(self, name: str, timeout_s: float | None = None) -> Any:
+        """Return what a client published as ``CLIENT/NAME``, once it has been computed, nested as it was.
+
+        The arrays are read-only. They live as long as anybody holds them, also when who published them has ended.
+
+        Raises:
+            RefusedError: It is not published, or this client may not read it or hold so many arrays.
+            TimeoutError: It has not been computed yet.
+        """
+        opened: Future[tuple[Structure, list[Array]]] = Future()
+
+        def taken(message: object, _: Frame | None) -> bool:
+            if not opened.set_running_or_notify_cancel():
+                for each in message.arrays if isinstance(message, messages.Opened) else ():
+                    self.release(each.handle)
+            elif isinstance(message, messages.Opened):
+                arrays = [Array(self, each.handle, each.spec, each.sharding) for each in message.arrays]
+                opened.set_result((from_plain(message.structure), arrays))
+            else:
+                opened.set_exception(error_of(message))
+            return True
+
+        self._connection.ask(lambda request: messages.OpenPublished(request, name), taken)
+        try:
+            return unflatten(*opened.result(timeout_s))
+        except FutureTimeoutError:
+            if opened.cancel():
+                raise TimeoutError(f"{name}: has not been computed after {timeout_s} s") from None
+            return unflatten(*opened.result())
 
     def _status(self, *, trace: bool) -> Mapping[str, Any]:
-        answer = self._ask(lambda request: messages.AskStatus(request, trace))
+        answer = self._requests.ask(lambda request: messages.AskStatus(request, trace))
         assert isinstance(answer, messages.Status)
         return answer.status
 
@@ -138,7 +180,7 @@ class Runtime:
 
     def fetch(self, array: Array, data: bool, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
         """Wait for an array; see ``Array``."""
-        arrival = _Arrival(array, data)
+        arrival = Arrival(array, data)
         request = self._connection.ask(lambda number: messages.Fetch(number, array.handle, data), arrival.take)
         try:
             return arrival.future.result(timeout_s)
@@ -211,67 +253,3 @@ class Runtime:
         if handles:
             with suppress(RuntimeFailure):
                 self._connection.send(messages.Release(tuple(handles)))
-
-    def _ask(self, make: Any) -> object:
-        answer: Future[object] = Future()
-
-        def taken(message: object, _: Frame | None) -> bool:
-            if isinstance(message, RuntimeFailure):
-                answer.set_exception(message)
-            elif isinstance(message, messages.Refused):
-                answer.set_exception(RefusedError(message.message))
-            else:
-                answer.set_result(message)
-            return True
-
-        self._connection.ask(make, taken)
-        return answer.result(_PATIENCE_S)
-
-
-class _Arrival:
-    """An array on its way to the client, shard by shard."""
-
-    def __init__(self, array: Array, data: bool) -> None:
-        self._array = array
-        self._data = data
-        spec, sharding = array.known_spec, array.sharding
-        self._left = sharding.shards if data and sharding.axis is not None else 1
-        self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
-        self._ragged: dict[int, np.ndarray[Any, Any]] = {}
-        self.future: Future[np.ndarray[Any, Any] | None] = Future()
-
-    def take(self, message: object, frame: Frame | None) -> bool:
-        """Take a shard, or the news that there will be none; return whether nothing more is to come."""
-        if isinstance(message, messages.Fetched) and frame is not None:
-            if self._data:
-                self._put(message.shard, frame.payload)
-            elif message.rows >= 0:
-                array = self._array
-                array.known_spec = array.sharding.bounded(array.known_spec, message.rows)
-            self._left -= 1
-            if self._left == 0:
-                ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
-                self.future.set_result(np.concatenate(ragged) if ragged else self._whole)
-            return self._left == 0
-        self.future.set_exception(
-            message.failure.error()
-            if isinstance(message, messages.FetchFailed)
-            else message
-            if isinstance(message, RuntimeFailure)
-            else RuntimeFailure(f"unexpected answer {type(message).__name__}")
-        )
-        return True
-
-    def _put(self, shard: int, payload: bytearray | memoryview) -> None:
-        spec, sharding = self._array.known_spec, self._array.sharding
-        shape, data = sharding.shard_spec(spec).shape, np.frombuffer(payload, spec.dtype)
-        if self._whole is None:
-            self._ragged[shard] = data.reshape(len(data) // max(1, math.prod(shape[1:])), *shape[1:])
-            return
-        data = data.reshape(shape)
-        if sharding.axis is None:
-            self._whole[...] = data
-        else:
-            indices = sharding.indices(spec, shard)
-            where = (slice(None),) * sharding.axis + (slice(indices.start, indices.stop),)
-            self._whole[where] = data

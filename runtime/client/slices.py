@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.lowering.assign import host_cpus_of
+from runtime.resources.slices import Constraints
 
 if TYPE_CHECKING:
     from runtime.client.session import Runtime
+
+_NONE = Constraints()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +41,20 @@ class VirtualDeviceSet:
         self._number = number
 
     def add_slice(
-        self, devices: int | None = None, *, shape: Sequence[int] | None = None, island: str | None = None
+        self,
+        devices: int | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        island: str | None = None,
+        constraints: Constraints = _NONE,
     ) -> VirtualSlice:
         """Return a new slice: so many devices, or a mesh of a ``shape``, of any island or of the one named.
+
+        The constraints hold wherever the slice is moved to later.
 
         Raises:
             RefusedError: No island has them; the message names what does not fit.
         """
         if (devices is None) == (shape is None):
             raise ValueError("expected either devices or shape")
-        return self._runtime.add_slice(self._number, devices, shape, island)
+        return self._runtime.add_slice(self._number, devices, shape, island, constraints)

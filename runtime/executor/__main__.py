@@ -1,6 +1,7 @@
 """Run an executor, with settings from stdin."""
 
 import os
+import signal
 import sys
 
 from runtime.executor.process import Executor
@@ -11,6 +12,7 @@ from runtime.substrates.interface import HostSettings
 _SWITCH_S = 1e-4
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, and executors end with it
     sys.setswitchinterval(_SWITCH_S)
     Executor(read_settings(HostSettings, sys.stdin)).run()
     # Threads of devices may still compute, in memory that must not go before them.

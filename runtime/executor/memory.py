@@ -63,7 +63,7 @@ class HostMemory:
 
         Args:
             client: Whose computation it is.
-            execution: To which execution it belongs; None where the client itself is to hold the outputs.
+            execution: To which execution it belongs; None where the client itself holds what it makes.
             device: Where it runs.
             outputs: Handle, shard and bytes of each output; the execution holds them.
             inputs: Handle and shard of inputs that lie on the device, or were spilled from it.
@@ -76,7 +76,7 @@ class HostMemory:
         Raises:
             StoreError: The device could never hold all of it, or it contradicts what is there.
         """
-        scratch = self.new_handle(execution) if received_bytes else None
+        scratch = None if execution is None or not received_bytes else self.new_handle(execution)
         new = [NewShard(handle, shard, size_bytes, device) for handle, shard, size_bytes in outputs]
         if scratch is not None:
             new += [NewShard(scratch, number, size_bytes, device) for number, size_bytes in enumerate(received_bytes)]

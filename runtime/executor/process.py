@@ -22,6 +22,7 @@ from runtime.executor.devices import Device
 from runtime.executor.groups import GroupKey, Groups, ShardGroup
 from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
+from runtime.executor.moves import Moves, PieceRouter
 from runtime.executor.peers import Peers, bytes_of
 from runtime.executor.store import Found, HostStore
 from runtime.executor.trimming import Trimming
@@ -59,7 +60,9 @@ class Executor:
         self._arrays = ArenaArrays(Arena(_arena_bytes(settings)))
         self._trimming = Trimming(self._loop, self._arrays.arena)
         self._copies = Copies(self._loop)
-        self._peers = Peers(self._loop, settings, self._arrays, self._copies, self._dataflow, self._tell)
+        self._moves = Moves(self._store, self._arrays, self._copies, self._tell_taken)
+        router = PieceRouter(self._dataflow, self._moves)
+        self._peers = Peers(self._loop, settings, self._arrays, self._copies, router, self._tell)
         self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
         self._server.is_trusted = True
         self._server.reader.most_bytes = MOST_BYTES
@@ -75,6 +78,10 @@ class Executor:
             messages.ReleaseOn: lambda message: self._store.release(message.client, message.handles),
             messages.DropClient: self._drop_client,
             messages.FetchShard: self._fetch,
+            messages.ShareOn: self._store.share,
+            messages.TakeShard: self._moves.take,
+            messages.GiveShard: lambda message: self._moves.give(message, self._give),
+            messages.ForgetShards: self._moves.forget,
             messages.AskUsage: self._report_usage,
         }
 
@@ -210,6 +217,7 @@ class Executor:
     def _drop_client(self, message: messages.DropClient) -> None:
         self._dataflow.drop_client(message.client, message.failure)
         self._dataflow.unload(message.functions, message.subprograms)
+        self._moves.drop_client(message.client)
         self._store.drop_client(message.client, message.failure)
         self._drop_dead()
         self._groups.forget(message.client)
@@ -220,6 +228,15 @@ class Executor:
                 self._dataflow.forget(dropped)
                 if dropped.group is not None:
                     self._break(dropped.group, "the execution was aborted")
+
+    def _give(self, execution: int, send: Send, found: Found) -> None:
+        if isinstance(found, Failure):
+            self._peers.send_failure(send.host, execution, send, found)
+        else:
+            self._peers.send_piece(send.host, execution, send, found)
+
+    def _tell_taken(self, move: int) -> None:
+        self._server.send(Kind.MESSAGE, messages.encode(messages.ShardTaken(move)))
 
     def _fetch(self, message: messages.FetchShard) -> None:
         give = partial(self._answer_fetch, message)

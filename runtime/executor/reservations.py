@@ -49,7 +49,7 @@ class Reservations:
         inputs: list[tuple[Handle, int]] = []
         for taken in group.taken:
             if taken.value.node in arguments:
-                found: Handle | None = handle_of(client, arguments[taken.value.node])
+                found: Handle | None = self._store.name_of(client, arguments[taken.value.node])
             else:
                 found = handles.by_value.get((taken.value, taken.source))
             if found is not None and memory.holds(found, taken.source):

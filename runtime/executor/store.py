@@ -6,7 +6,7 @@ from functools import partial
 
 from runtime.executor.computations import Array
 from runtime.executor.memory import HostMemory, Reservation
-from runtime.messages import Failure
+from runtime.messages import Failure, ShareOn
 from runtime.store.buffers import Handle
 
 Found = Array | Failure
@@ -32,6 +32,7 @@ class HostStore:
         self.memory = memory
         self._shards: dict[tuple[int, int], dict[int, _Shard]] = {}
         self._kept: set[tuple[int, int]] = set()
+        self._names: dict[tuple[int, int], Handle] = {}
 
     @property
     def handles(self) -> int:
@@ -41,15 +42,42 @@ class HostStore:
     @property
     def size_bytes(self) -> int:
         """Bytes of all shards that are there."""
-        all_shards = (each.found for shards in self._shards.values() for each in shards.values())
-        return sum(found.nbytes for found in all_shards if found is not None and not isinstance(found, Failure))
+        found = {id(each): each.found for shards in self._shards.values() for each in shards.values()}
+        return sum(each.nbytes for each in found.values() if each is not None and not isinstance(each, Failure))
 
     def keep(self, client: int, handle: int) -> None:
         """Note that the memory of an array is reserved, which the client holds from now on unless it was forgotten."""
         key = (client, handle)
         if key in self._shards and key not in self._kept:
-            self.memory.keep(client, handle_of(client, handle))
+            self.memory.keep(client, self.name_of(client, handle))
             self._kept.add(key)
+
+    def name_of(self, client: int, handle: int) -> Handle:
+        """Return by which name the memory knows an array: that of the client that it was shared by, if it was."""
+        return self._names.get((client, handle)) or handle_of(client, handle)
+
+    def share(self, message: ShareOn) -> None:
+        """Let a reader hold what a client holds, as far as it is here, and let nobody change it any more."""
+        held, reader = (message.client, message.handle), (message.reader, message.reader_handle)
+        shards = self._shards.get(held, {})
+        for each in shards.values():
+            if each.found is not None and not isinstance(each.found, Failure):
+                each.found.flags.writeable = False
+        if shards:
+            self._shards.setdefault(reader, {}).update(shards)
+        if held in self._kept and reader not in self._kept:
+            self._names[reader] = self.name_of(*held)
+            self.memory.keep(message.reader, self._names[reader])
+            self._kept.add(reader)
+
+    def adopt(
+        self, client: int, handle: int, shard: int, size_bytes: int, device: int, on_ready: Callable[[], None]
+    ) -> tuple[Reservation, bool]:
+        """Reserve memory for a shard that a client holds and that comes from elsewhere; see ``HostMemory.reserve``."""
+        name = self.name_of(client, handle)
+        reserved = self.memory.reserve(client, None, device, [(name, shard, size_bytes)], (), (), on_ready)
+        self._kept.add((client, handle))
+        return reserved
 
     def expect(self, client: int, handle: int, shard: int) -> None:
         """Say that a shard will come."""
@@ -105,6 +133,11 @@ class HostStore:
             for number in shards.keys() - waited_for.keys():
                 self._forget(client, handle, number)
 
+    def forget(self, client: int, handle: int, shards: Iterable[int]) -> None:
+        """Forget some shards of an array."""
+        for shard in shards:
+            self._forget(client, handle, shard)
+
     def _forget(self, client: int, handle: int, shard: int, _: Found | None = None) -> None:
         shards = self._shards.get((client, handle), {})
         entry = shards.pop(shard, None)
@@ -114,7 +147,8 @@ class HostStore:
             self._shards.pop((client, handle), None)
             if (client, handle) in self._kept:
                 self._kept.remove((client, handle))
-                self.memory.release(client, handle_of(client, handle))
+                self.memory.release(client, self.name_of(client, handle))
+            self._names.pop((client, handle), None)
 
     def drop_client(self, client: int, failure: Failure) -> None:
         """Forget all arrays of a client; those who wait for one get ``failure``."""
@@ -123,6 +157,7 @@ class HostStore:
                 for give in entry.waiting:
                     give(failure)
         self._kept = {each for each in self._kept if each[0] != client}
+        self._names = {key: name for key, name in self._names.items() if key[0] != client}
         self.memory.drop(client)
 
 

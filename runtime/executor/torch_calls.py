@@ -17,7 +17,11 @@ def on_arrays(call: Callable[..., Any]) -> Callable[..., list[np.ndarray[Any, An
     """Return a function on NumPy's arrays; they share their memory with the tensors that ``call`` takes and makes."""
 
     def called(*inputs: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-        made = call(*(torch.from_numpy(each) for each in inputs))
+        given = [torch.from_numpy(each) for each in inputs]
+        made = call(*given)
+        for number, (array, tensor) in enumerate(zip(inputs, given, strict=True)):
+            if tensor._version and not array.flags.writeable:
+                raise ValueError(f"it has written into its input {number}, which is read-only")
         tensors = made if isinstance(made, tuple | list) else (made,)
         return [each.detach().contiguous().numpy() for each in tensors]
 

@@ -92,6 +92,7 @@ class Inventory:
         islands: By name.
         hosts: By name, the devices of the host in order.
         devices: By number.
+        leaving: Hosts that are still there, but whose devices are given to nobody any more.
         loads: By device, how many virtual devices it stands for.
         reserved_bytes: By device, the memory that these have asked for.
     """
@@ -100,6 +101,7 @@ class Inventory:
         self.islands: dict[str, Island] = {}
         self.hosts: dict[str, list[Device]] = {}
         self.devices: dict[int, Device] = {}
+        self.leaving: set[str] = set()
         self.loads: dict[int, int] = {}
         self.reserved_bytes: dict[int, int] = {}
         self._host_islands: dict[str, str] = {}
@@ -132,6 +134,7 @@ class Inventory:
         left = self.remove_devices([device.number for device in self.host(name)])
         del self.hosts[name]
         del self._host_islands[name]
+        self.leaving.discard(name)
         return left
 
     def add_devices(self, host: str, devices: Sequence[NewDevice]) -> list[Device]:
@@ -151,6 +154,10 @@ class Inventory:
             del self.loads[device.number]
             del self.reserved_bytes[device.number]
         return left
+
+    def is_given(self, number: int) -> bool:
+        """Return whether a device is there, and its host is not leaving."""
+        return number in self.devices and self.devices[number].host not in self.leaving
 
     def use(self, numbers: Iterable[int], count: int, memory_bytes: int) -> None:
         """Add to what virtual devices use of physical ones, or take away; skip devices that left."""

@@ -1,6 +1,6 @@
 """The resource manager: it maps virtual devices to physical ones, and maps them anew when those change."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from runtime.resources.errors import DoesNotFitError, InvalidResourceError, SuspendedError, UnknownResourceError
@@ -102,6 +102,36 @@ class Manager:
         """
         return self._lose(self._inventory.remove_host(name))
 
+    def vacate_host(self, name: str, check: Callable[[Change], None] = lambda _: None) -> Change:
+        """Map the slices that use a host to others; from now on nobody gets its devices, and it may be removed.
+
+        ``check`` sees the change. What it raises undoes it.
+
+        Raises:
+            UnknownResourceError: It is not there.
+            InvalidResourceError: It is leaving already.
+            DoesNotFitError: A slice fits nowhere else; all are as they were.
+        """
+        numbers = {device.number for device in self._inventory.host(name)}
+        if name in self._inventory.leaving:
+            raise InvalidResourceError(f"host {name!r}: is leaving already")
+        hit = [found for found in self._mapping.slices.values() if not numbers.isdisjoint(found.devices)]
+        epoch = self.epoch
+        self._inventory.leaving.add(name)
+        change = self._mapping.remap(hit)
+        try:
+            for lost in change.unmapped:
+                raise DoesNotFitError(
+                    f"host {name!r}: cannot leave: slice {lost.number} of client {lost.client!r}, {lost.request}, "
+                    "fits nowhere else"
+                )
+            check(change)
+        except ValueError:
+            self._mapping.restore(hit, epoch)
+            self._inventory.leaving.remove(name)
+            raise
+        return change
+
     def add_devices(self, host: str, devices: Sequence[NewDevice]) -> Change:
         """Add devices to a host, and map slices that fitted nowhere.
 
@@ -136,6 +166,10 @@ class Manager:
         found = self._inventory.devices if island is None else self._inventory.island(island).devices
         return list(found.values())
 
+    def is_given(self, device: int) -> bool:
+        """Return whether a device is there and slices may get it: its host is not leaving."""
+        return self._inventory.is_given(device)
+
     def load(self, device: int) -> int:
         """Return for how many virtual devices a physical one stands.
 
@@ -157,6 +191,9 @@ class Manager:
             self._inventory.island(request.island)
         for host in request.constraints.hosts or ():
             self._inventory.host(host)
+        for number in request.constraints.apart_from:
+            if number not in self._mapping.slices or self.slice(number).client != device_set.client:
+                raise UnknownResourceError(f"slice {number}: is not a slice of client {device_set.client!r}")
         added = self._mapping.add(
             VirtualSlice(self._next_slice, device_set.client, device_set.number, request, None, (), self.epoch)
         )

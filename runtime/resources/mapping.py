@@ -29,7 +29,7 @@ class Mapping:
         Raises:
             DoesNotFitError: No island can hold it.
         """
-        island, devices = place(empty.request, self.inventory, self._taken(empty))
+        island, devices = place(empty.request, self.inventory, self._taken(empty), self._avoided(empty))
         return self._set(replace(empty, island=island, devices=devices, epoch=self.epoch))
 
     def remove(self, number: int) -> None:
@@ -70,35 +70,40 @@ class Mapping:
         try:
             for found in slices:
                 request = found.request if island is None else replace(found.request, island=island)
-                at, devices = place(request, self.inventory, self._taken(found))
+                at, devices = place(request, self.inventory, self._taken(found), self._avoided(found))
                 is_same = devices == found.devices
                 self._set(found if is_same else replace(found, island=at, devices=devices, epoch=epoch))
         except DoesNotFitError:
-            for found in slices:
-                self._unuse(self.slices[found.number])
-                self._set(found)
+            self.restore(slices, self.epoch)
             raise
         remapped = tuple(self.slices[found.number] for found in slices if self.slices[found.number] != found)
         self.epoch += bool(remapped)
         return Change(self.epoch, remapped)
 
+    def restore(self, slices: Iterable[VirtualSlice], epoch: int) -> None:
+        """Map slices as they were in an epoch, after which nothing else has changed."""
+        for found in slices:
+            self._unuse(self.slices[found.number])
+            self._set(found)
+        self.epoch = epoch
+
     def _repaired(self, found: VirtualSlice) -> tuple[str | None, tuple[int, ...]]:
         """Return where a slice goes that lacks some of its devices or all; nowhere where it does not fit."""
-        taken = self._taken(found)
-        kept = [number for number in found.devices if number in self.inventory.devices]
-        if kept and not found.request.is_mesh:
+        taken, avoided = self._taken(found), self._avoided(found)
+        kept = [number for number in found.devices if self.inventory.is_given(number)]
+        if kept and not found.request.is_whole:
             try:
-                island, devices = place(found.request, self.inventory, taken, kept)
+                island, devices = place(found.request, self.inventory, taken, avoided, kept)
             except DoesNotFitError:
                 pass
             else:
                 spares = iter(devices)
                 return island, tuple(
-                    number if number in self.inventory.devices else next(spares) for number in found.devices
+                    number if self.inventory.is_given(number) else next(spares) for number in found.devices
                 )
         self._unset(found)
         try:
-            return place(found.request, self.inventory, taken)
+            return place(found.request, self.inventory, taken, avoided)
         except DoesNotFitError:
             return None, ()
 
@@ -109,6 +114,17 @@ class Mapping:
             for found in self.slices.values()
             if found.device_set == wanted.device_set and found.number != wanted.number
             for device in found.devices
+        }
+
+    def _avoided(self, wanted: VirtualSlice) -> set[str]:
+        """Return the hosts of the slices that are to be apart from a slice, or from which it is to be."""
+        apart_from = wanted.request.constraints.apart_from
+        return {
+            self.inventory.devices[device].host
+            for found in self.slices.values()
+            if found.number in apart_from or wanted.number in found.request.constraints.apart_from
+            for device in found.devices
+            if device in self.inventory.devices
         }
 
     def _set(self, mapped: VirtualSlice) -> VirtualSlice:

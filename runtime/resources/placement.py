@@ -1,7 +1,7 @@
 """Static balance: slices go to the devices that stand for the fewest virtual ones (Pathways, section 4.1)."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -13,7 +13,11 @@ from runtime.resources.slices import SliceRequest
 
 
 def place(
-    request: SliceRequest, inventory: Inventory, taken: Collection[int], kept: Sequence[int] = ()
+    request: SliceRequest,
+    inventory: Inventory,
+    taken: Collection[int],
+    avoided: Collection[str] = (),
+    kept: Sequence[int] = (),
 ) -> tuple[str, tuple[int, ...]]:
     """Return the island and the devices for a slice.
 
@@ -25,7 +29,8 @@ def place(
         request: What is asked for.
         inventory: What is there.
         taken: Devices that other slices of the same set have.
-        kept: Devices that a slice without a shape keeps; they decide the island.
+        avoided: Hosts that it must not use.
+        kept: Devices that a slice keeps, unless it is to be placed as a whole; they decide the island.
 
     Raises:
         DoesNotFitError: No island can hold it; the message says what each one has.
@@ -38,20 +43,19 @@ def place(
     best: tuple[tuple[int, int, float], str, tuple[int, ...]] | None = None
     refusals: list[str] = []
     for island in islands:
-        usable = [
-            device
-            for device in island.devices.values()
-            if device.number not in taken
-            and device.number not in kept
-            and request.constraints.admits(device, inventory.reserved_bytes[device.number])
-        ]
-        chosen = (
-            _mesh(request, island, usable, inventory)
-            if request.is_mesh
-            else _least_loaded(request.num_devices - len(kept), usable, inventory)
-        )
+        usable: list[Device] = []
+        objections: Counter[str] = Counter()
+        for device in island.devices.values():
+            if device.number in kept:
+                continue
+            objection = _objection(request, device, inventory, taken, avoided)
+            if objection is None:
+                usable.append(device)
+            else:
+                objections[objection] += 1
+        chosen = _chosen(request, request.num_devices - len(kept), island, usable, inventory)
         if chosen is None:
-            refusals.append(_refusal(request, island, len(usable) + len(kept)))
+            refusals.append(_refusal(request, island, len(usable) + len(kept), objections))
             continue
         loads = [inventory.loads[number] for number in chosen]
         per_device = sum(inventory.loads[number] for number in island.devices) / len(island.devices)
@@ -63,11 +67,92 @@ def place(
     return best[1], best[2]
 
 
-def _refusal(request: SliceRequest, island: Island, num_usable: int) -> str:
+def _objection(
+    request: SliceRequest, device: Device, inventory: Inventory, taken: Collection[int], avoided: Collection[str]
+) -> str | None:
+    """Say why a device may not be used; None where it may."""
+    if device.host in inventory.leaving:
+        return "of hosts that leave"
+    if device.number in taken:
+        return "of other slices of its set"
+    if device.host in avoided:
+        return "of hosts of slices that it is to be apart from"
+    return request.constraints.objection(device, inventory.reserved_bytes[device.number])
+
+
+def _refusal(request: SliceRequest, island: Island, num_usable: int, objections: Mapping[str, int]) -> str:
     if request.is_mesh and island.mesh is None:
         return f"island {island.name!r} has no mesh"
     mesh = f" of its mesh {'x'.join(map(str, island.mesh))}" if request.is_mesh and island.mesh else ""
-    return f"in island {island.name!r}{mesh} {num_usable} of {len(island.devices)} devices are usable"
+    why = ", ".join(f"{number} are {objection}" for objection, number in objections.items())
+    together = [
+        text
+        for holds, text in (
+            (request.constraints.same_host, "on one host"),
+            (request.constraints.contiguous, "that are contiguous"),
+        )
+        if holds and num_usable >= request.num_devices
+    ]
+    usable = f"in island {island.name!r}{mesh} {num_usable} of {len(island.devices)} devices are usable"
+    return usable + (f" ({why})" if why else "") + (f", not so many {' and '.join(together)}" if together else "")
+
+
+def _chosen(
+    request: SliceRequest, num_devices: int, island: Island, usable: Sequence[Device], inventory: Inventory
+) -> tuple[int, ...] | None:
+    """Return the least loaded devices for a slice, as it asks for them; None where there are none."""
+    groups = [usable]
+    if request.constraints.same_host:
+        groups = [
+            [each for each in usable if each.host == host] for host in dict.fromkeys(each.host for each in usable)
+        ]
+    found: list[tuple[int, ...]] = []
+    for group in groups:
+        if request.is_mesh or (request.constraints.contiguous and island.mesh is not None):
+            shapes = [request.shape] if request.is_mesh else _blocks(num_devices, len(island.mesh or ()))
+            chosen = [_mesh(shape, island, group, inventory) for shape in shapes]
+        elif request.constraints.contiguous:
+            chosen = [_run(num_devices, island, group, inventory)]
+        else:
+            chosen = [_least_loaded(num_devices, group, inventory)]
+        found += [each for each in chosen if each is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+
+    def burden(numbers: tuple[int, ...]) -> tuple[int, int]:
+        loads = [inventory.loads[number] for number in numbers]
+        return max(loads), sum(loads)
+
+    return min(found, key=burden)
+
+
+def _blocks(num_devices: int, sides: int) -> list[tuple[int, ...]]:
+    """Return the shapes of so many devices with so many sides, each side no longer than the next."""
+
+    def shapes(count: int, sides: int, least: int) -> Iterator[tuple[int, ...]]:
+        if sides == 1:
+            yield (count,)
+            return
+        for side in range(least, count + 1):
+            if count % side == 0 and side**sides <= count:
+                yield from ((side, *rest) for rest in shapes(count // side, sides - 1, side))
+
+    return list(shapes(num_devices, sides, 1))
+
+
+def _run(num_devices: int, island: Island, usable: Sequence[Device], inventory: Inventory) -> tuple[int, ...] | None:
+    """Return the least loaded devices that follow each other in an island without a mesh."""
+    allowed = {device.number for device in usable}
+    order = list(island.devices)
+    best: tuple[tuple[int, int], tuple[int, ...]] | None = None
+    for first in range(len(order) - num_devices + 1):
+        numbers = tuple(order[first : first + num_devices])
+        if allowed.issuperset(numbers):
+            loads = [inventory.loads[number] for number in numbers]
+            score = max(loads), sum(loads)
+            if best is None or score < best[0]:
+                best = score, numbers
+    return None if best is None else best[1]
 
 
 def _least_loaded(num_devices: int, usable: Sequence[Device], inventory: Inventory) -> tuple[int, ...] | None:
@@ -103,10 +188,10 @@ def _on_few_hosts(num_devices: int, devices: Sequence[Device]) -> list[int]:
 
 
 def _mesh(
-    request: SliceRequest, island: Island, usable: Sequence[Device], inventory: Inventory
+    shape: tuple[int, ...], island: Island, usable: Sequence[Device], inventory: Inventory
 ) -> tuple[int, ...] | None:
     """Return the devices of the least loaded place for a shape, row by row over the shape."""
-    if island.mesh is None or len(request.shape) > len(island.mesh):
+    if island.mesh is None or len(shape) > len(island.mesh):
         return None
     unusable = 1 + max(inventory.loads.values(), default=0)
     numbers = np.full(island.mesh, -1, dtype=np.int64)
@@ -114,7 +199,7 @@ def _mesh(
     for device in usable:
         numbers[device.position] = device.number
         loads[device.position] = inventory.loads[device.number]
-    sides = request.shape + (1,) * (len(island.mesh) - len(request.shape))
+    sides = shape + (1,) * (len(island.mesh) - len(shape))
     best: tuple[tuple[int, int], tuple[int, ...]] | None = None
     turned: set[tuple[int, ...]] = set()
     for axes in permutations(range(len(sides))):

@@ -8,30 +8,38 @@ from runtime.resources.islands import Device
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What the devices of a slice must be.
+    """What the devices of a slice must be. They hold wherever the slice is mapped to.
 
     Attributes:
         kind: Their kind; None for any.
         memory_bytes: What each virtual device may fill. It is reserved: the sum over the virtual devices of a physical
             one never exceeds its memory.
         hosts: The hosts that may be used; None for all.
+        same_host: Whether all must be of one host.
+        contiguous: Whether they must follow each other in their island, or be a block of its mesh if it has one.
+        apart_from: Slices of the same client, by number, with which it shares no host.
     """
 
     kind: str | None = None
     memory_bytes: int = 0
-    hosts: frozenset[str] | None = None
+    hosts: tuple[str, ...] | None = None
+    same_host: bool = False
+    contiguous: bool = False
+    apart_from: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.memory_bytes < 0:
             raise InvalidResourceError(f"memory_bytes: must not be negative, not {self.memory_bytes}")
 
-    def admits(self, device: Device, reserved_bytes: int) -> bool:
-        """Return whether a device, with so much of its memory reserved, may be used."""
-        return (
-            self.kind in (None, device.kind)
-            and (self.hosts is None or device.host in self.hosts)
-            and self.memory_bytes <= device.memory_bytes - reserved_bytes
-        )
+    def objection(self, device: Device, reserved_bytes: int) -> str | None:
+        """Say why a device may not be used, with so much of its memory reserved; None where it may."""
+        if self.kind not in (None, device.kind):
+            return f"not of kind {self.kind!r}"
+        if self.hosts is not None and device.host not in self.hosts:
+            return f"not of the hosts {', '.join(self.hosts)}"
+        if self.memory_bytes > device.memory_bytes - reserved_bytes:
+            return f"with less than {self.memory_bytes:,} bytes left"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,11 @@ class SliceRequest:
         for side in self.shape:
             count *= side
         return count
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no device can be replaced alone: which ones go together matters."""
+        return self.is_mesh or self.constraints.same_host or self.constraints.contiguous
 
     def __str__(self) -> str:
         if self.is_mesh:

@@ -6,7 +6,7 @@ grants.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -17,11 +17,12 @@ from runtime.messages import Failure
 from runtime.program import Program
 from runtime.scheduling.cluster import ClusterScheduler
 from runtime.scheduling.gangs import GangRequest
-from runtime.server.accounts import Account, HeldArray
+from runtime.server.accounts import Account, HeldArray, Ledger
 from runtime.server.arguments import Pieces
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
 from runtime.server.plans import PlannedProgram, RegisteredProgram, Stretch
+from runtime.store.buffers import HOST
 
 _LEAST_COST_S = 1e-6
 _ALONE = -1.0
@@ -53,14 +54,22 @@ class Execution:
 
 
 class Executions:
-    """Starts executions, passes grants on, and ends executions with their results or with the cause."""
+    """Starts executions, passes grants on, and ends executions with their results or with the cause.
+
+    ``on_end`` is told of each that has ended, with the ledger of its client.
+    """
 
     def __init__(
-        self, schedulers: ClusterScheduler, hosts: Mapping[int, Host], dispatch: ParallelDispatch | SequentialDispatch
+        self,
+        schedulers: ClusterScheduler,
+        hosts: Mapping[int, Host],
+        dispatch: ParallelDispatch | SequentialDispatch,
+        on_end: Callable[[Ledger], None],
     ) -> None:
         self._schedulers = schedulers
         self._hosts = hosts
         self._dispatch = dispatch
+        self._on_end = on_end
         self._running: dict[int, Execution] = {}
         self._gangs: dict[int, Gang] = {}
         self._numbers = count()
@@ -70,6 +79,10 @@ class Executions:
     def running(self) -> int:
         """Executions that have not ended."""
         return len(self._running)
+
+    def use(self, host: int) -> bool:
+        """Return whether a host takes part in what has not ended."""
+        return any(host in each.plan.hosts for each in self._running.values())
 
     def start(
         self,
@@ -94,6 +107,7 @@ class Executions:
         if execution.gangs:
             self._running[execution.number] = execution
             account.executions.add(execution.number)
+            account.ledger.running += 1
         for island, request in requests:
             self._schedulers[island].submit(request)
         grants = self._new_grants()
@@ -136,7 +150,8 @@ class Executions:
             if execution is None:
                 continue
             gang = execution.gangs[first]
-            execution.account.ledger.device_s += device_s
+            is_host = execution.plan.lowered.placement(first).devices[0] == HOST
+            execution.account.ledger.charge(device_s, is_host=is_host)
             gang.ended_s = max(gang.ended_s, now_s - ago_s)
             gang.has_failed |= has_failed
             gang.left -= 1
@@ -175,8 +190,9 @@ class Executions:
         execution.gangs.clear()
         self._forget(execution)
         for _, held in execution.results:
-            held.failure = held.failure or failure
-            held.end(is_there=False)
+            if not held.has_ended:
+                held.failure = failure
+                held.end(is_there=False)
         for host in execution.plan.hosts:
             if host in self._hosts:
                 self._hosts[host].channel.send(messages.Abort(execution.number, failure))
@@ -218,7 +234,8 @@ class Executions:
             for node in nodes:
                 gang_of[node] = number
         for handle, result in zip(message.results, plan.results, strict=True):
-            array = HeldArray(result.spec, result.layout, gang_of[result.node], None, result.size_bytes)
+            of_slice = plan.program.call(result.node).slice
+            array = HeldArray(result.spec, result.layout, gang_of[result.node], None, result.size_bytes, of_slice)
             account.hold(handle, array)
             execution.results.append((result.node, array))
         return requests
@@ -261,7 +278,11 @@ class Executions:
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)
         self._dispatch.forget(execution.number)
-        execution.account.executions.discard(execution.number)
+        account = execution.account
+        if execution.number in account.executions:
+            account.executions.remove(execution.number)
+            account.ledger.running -= 1
+            self._on_end(account.ledger)
 
 
 def _failure_of(program: Program, held: Sequence[HeldArray | None]) -> Failure | None:

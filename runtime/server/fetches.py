@@ -15,7 +15,7 @@ from runtime.server.hosts import Host
 class _Fetch:
     account: Account
     request: int
-    held: HeldArray
+    hosts: frozenset[int]
     has_data: bool
     left: int
 
@@ -52,7 +52,8 @@ class Fetches:
         hosts = held.layout.placement.hosts
         shards = range(1) if message.data and held.layout.sharding.axis is None else range(len(hosts))
         number = next(self._numbers)
-        self._fetches[number] = _Fetch(account, message.request, held, message.data, len(shards))
+        asked = frozenset(hosts[shard] for shard in shards)
+        self._fetches[number] = _Fetch(account, message.request, asked, message.data, len(shards))
         for shard in shards:
             ask = messages.FetchShard(number, account.number, message.handle, shard, message.data)
             self._hosts[hosts[shard]].channel.send(ask)
@@ -76,8 +77,12 @@ class Fetches:
     def fail_on(self, host: int, failure: Failure) -> None:
         """Fail what was asked of a host that is gone."""
         for number, fetch in tuple(self._fetches.items()):
-            if host in fetch.held.layout.placement.shards_by_host:
+            if host in fetch.hosts:
                 self.failed(number, failure)
+
+    def use(self, host: int) -> bool:
+        """Return whether a host was asked for what has not come."""
+        return any(host in fetch.hosts for fetch in self._fetches.values())
 
     def forget(self, account: Account) -> None:
         """Forget what a client asked for."""

@@ -19,6 +19,7 @@ class Host:
     island: str
     channel: Channel
     address: str
+    is_leaving: bool = False
     functions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
 

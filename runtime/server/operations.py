@@ -1,9 +1,9 @@
 """What operators do to clients without their help: suspend, resume, migrate (Pathways, section 4.1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from runtime import messages
-from runtime.server.accounts import Account
+from runtime.server.accounts import Account, Ledger
 from runtime.server.islands import Islands, Slice
 
 
@@ -11,19 +11,19 @@ class Operations:
     """Carries out what operators ask for.
 
     A suspended client loses its devices; what it has started runs to its end, and its further requests wait until it is
-    resumed. A client that moves gets other devices for what it starts from now on. Its arrays stay where they are, and
-    programs fetch them from there.
+    resumed; then ``go_on`` starts them. A client that moves gets other devices for what it starts from now on. Its
+    arrays stay where they are, and programs fetch them from there.
     """
 
-    def __init__(self, islands: Islands, accounts: Mapping[int, Account]) -> None:
+    def __init__(self, islands: Islands, accounts: Mapping[int, Account], go_on: Callable[[Ledger], None]) -> None:
         self._islands = islands
         self._accounts = accounts
+        self._go_on = go_on
 
     def manage(self, account: Account, message: messages.Manage) -> None:
         """Do what an operator asks for, to each connection of the client, and answer."""
         try:
-            if not account.ledger.settings.is_operator:
-                raise ValueError(f"client {account.name} is no operator")
+            account.ledger.settings.check_operator()
             chosen = [each for each in self._accounts.values() if message.client in (each.name, each.label)]
             if not chosen:
                 raise ValueError(f"client {message.client!r}: is not connected")
@@ -44,6 +44,7 @@ class Operations:
                 _place(account, self._islands.resume(account.label))
                 account.is_suspended = False
                 account.channel.resume()
+                self._go_on(account.ledger)
             case "migrate":
                 _place(account, self._islands.migrate(account.label, island))
             case _:

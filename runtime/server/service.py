@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from weakref import WeakValueDictionary
 
@@ -16,18 +16,21 @@ from runtime.scheduling.fifo import Fifo
 from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
 from runtime.server.accounts import Account, Ledger
+from runtime.server.admission import Admission
 from runtime.server.channel import Channel
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
 from runtime.server.hosts import Host
-from runtime.server.islands import Islands
+from runtime.server.islands import Islands, cpus_of
+from runtime.server.membership import Membership
 from runtime.server.operations import Operations
 from runtime.server.plans import NumberedFunction, RegisteredProgram
+from runtime.server.publications import Publications
 from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.server.sizes import Sizes
 from runtime.server.status import StatusReports
-from runtime.substrates.interface import HostSettings, Substrate
+from runtime.substrates.interface import Substrate
 
 _FIRST_GUESS_S = 1e-4
 _LEARNING = 0.5
@@ -45,6 +48,7 @@ class Server:
         self._schedulers = ClusterScheduler(self._new_policy, settings.look_ahead_s)
         for island in settings.islands:
             self._schedulers.add_island(island.name)
+            self._schedulers.add_island(cpus_of(island.name))
         self._hosts: dict[int, Host] = {}
         self._accounts: dict[int, Account] = {}
         self._account_numbers = count()
@@ -52,11 +56,24 @@ class Server:
         self._ledgers = {each.name: Ledger(each) for each in settings.clients}
         dispatch = ParallelDispatch if settings.dispatch == "parallel" else SequentialDispatch
         self._dispatch = dispatch(self._hosts)
-        self._executions = Executions(self._schedulers, self._hosts, self._dispatch)
+        self._admission = Admission(
+            self._execute, self._handle, lambda call: asyncio.get_running_loop().call_soon(call)
+        )
+        self._executions = Executions(self._schedulers, self._hosts, self._dispatch, self._admission.ended)
         self._fetches = Fetches(self._hosts)
         self._sizes = Sizes(self._accounts, self._hosts)
-        self._status = StatusReports(self._islands, self._hosts, self._accounts)
-        self._all_hosts_are_there = asyncio.Event()
+        self._publications = Publications(self._hosts, self._let_go)
+        self._status = StatusReports(self._islands, self._hosts, self._accounts, self._publications)
+        self._membership = Membership(
+            settings,
+            substrate,
+            self._islands,
+            self._hosts,
+            self._accounts,
+            self._executions,
+            self._fetches,
+            self._take_from_host,
+        )
         self._ended = asyncio.Event()
         self._of_clients: dict[type, Callable[..., None]] = {
             messages.AddSlice: self._add_slice,
@@ -65,7 +82,12 @@ class Server:
             messages.Release: self._release,
             messages.Fetch: self._fetches.start,
             messages.AskStatus: self._status.answer,
-            messages.Manage: Operations(self._islands, self._accounts).manage,
+            messages.Publish: self._publications.publish,
+            messages.Withdraw: self._publications.withdraw,
+            messages.OpenPublished: self._publications.open,
+            messages.AddHost: self._membership.add,
+            messages.RemoveHost: self._membership.remove,
+            messages.Manage: Operations(self._islands, self._accounts, self._admission.go_on).manage,
         }
 
     async def serve(self, on_ready: Callable[[], None]) -> None:
@@ -74,24 +96,7 @@ class Server:
         listener = listening(self._settings.address)
         server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
         try:
-            for number, island in self._islands.hosts.items():
-                is_local = self._settings.network == "shared-memory"
-                address = f"unix:{self._settings.folder}/host-{number}" if is_local else "127.0.0.1:0"
-                self._substrate.spawn(
-                    HostSettings(
-                        number,
-                        island.devices_per_host,
-                        address,
-                        self._settings.address,
-                        self._settings.secret,
-                        self._settings.preparation_s,
-                        not self._dispatch.is_parallel,
-                        self._settings.folder,
-                        island.device_memory_bytes,
-                        island.host_memory_bytes,
-                    )
-                )
-            await self._all_hosts_are_there.wait()
+            await self._membership.start()
             on_ready()
             await self._ended.wait()
         finally:
@@ -121,7 +126,7 @@ class Server:
         elif hello.version != messages.VERSION:
             channel.refuse(f"version: expected {messages.VERSION}, got {hello.version}")
         elif hello.role == "executor" and _is_same(hello.token, self._settings.secret):
-            self._take_host(channel, hello)
+            self._membership.greet(channel, hello)
         elif hello.role == "client" and (client := self._client_of(hello.token)) is not None:
             self._take_client(channel, client)
         else:
@@ -129,24 +134,6 @@ class Server:
 
     def _client_of(self, token: str) -> ClientSettings | None:
         return next((each for each in self._settings.clients if _is_same(token, each.token)), None)
-
-    def _take_host(self, channel: Channel, hello: messages.Hello) -> None:
-        number = int(hello.name)
-        island = self._islands.hosts[number].name
-        host = Host(number, island, channel, hello.address)
-        channel.reader.most_bytes = MOST_BYTES
-        channel.on_frame = self._take_from_host
-        channel.on_close = lambda _: self._lose_host(host)
-        self._hosts[number] = host
-        self._introduce_hosts()
-        if len(self._hosts) == len(self._islands.hosts):
-            self._all_hosts_are_there.set()
-
-    def _introduce_hosts(self) -> None:
-        """Tell all hosts which there are."""
-        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
-        for each in self._hosts.values():
-            each.channel.send(peers)
 
     def _take_client(self, channel: Channel, client: ClientSettings) -> None:
         account = Account(next(self._account_numbers), self._ledgers[client.name], channel)
@@ -166,8 +153,11 @@ class Server:
             return
         message = messages.decode(frame.header)
         if isinstance(message, messages.Execute):
-            self._execute(account, message, memoryview(frame.payload))
-            return
+            self._admission.execute(account, message, memoryview(frame.payload))
+        else:
+            self._admission.take(account, message)
+
+    def _handle(self, account: Account, message: object) -> None:
         handler = self._of_clients.get(type(message))
         if handler is None:
             account.channel.refuse(f"clients send no {type(message).__name__}")
@@ -191,6 +181,8 @@ class Server:
                 self._fetches.arrived(message, frame.payload)
             case messages.ShardFailed() as message:
                 self._fetches.failed(message.request, message.failure)
+            case messages.ShardTaken() as message:
+                self._membership.departures.taken(message)
             case messages.GroupsBroken(client, generation) if client in self._accounts:
                 account = self._accounts[client]
                 account.groups = max(account.groups, generation + 1)
@@ -205,7 +197,7 @@ class Server:
 
     def _add_slice(self, account: Account, message: messages.AddSlice) -> None:
         try:
-            asked = (message.device_set, message.devices, message.shape, message.island)
+            asked = (message.device_set, message.devices, message.shape, message.island, message.constraints)
             added = self._islands.add_slice(account.label, *asked)
         except ValueError as error:
             account.channel.send(messages.Refused(message.request, str(error)))
@@ -270,39 +262,25 @@ class Server:
         self._executions.start(account, registered, self._islands.epoch, message, payload)
 
     def _release(self, account: Account, message: messages.Release) -> None:
+        self._let_go(account, account.needs_no_more(message.handles))
+
+    def _let_go(self, account: Account, handles: Sequence[int]) -> None:
+        """End that a client holds arrays, and tell the hosts on which they lie."""
         by_host: dict[int, list[int]] = {}
-        for handle in message.handles:
+        for handle in handles:
             held = account.let_go(handle)
             if held is not None:
                 for host in held.layout.placement.shards_by_host:
                     by_host.setdefault(host, []).append(handle)
-        for host, handles in by_host.items():
+        for host, local in by_host.items():
             if host in self._hosts:
-                self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(handles)))
-
-    # Losses
-
-    def _lose_host(self, host: Host) -> None:
-        del self._hosts[host.number]
-        self._introduce_hosts()
-        failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
-        self._executions.abort_on(host.number, failure)
-        for account in self._accounts.values():
-            account.groups += 1
-            for held in account.arrays.values():
-                if held.failure is None and host.number in held.layout.placement.shards_by_host:
-                    held.failure = failure
-                    held.end(is_there=False)
-        self._fetches.fail_on(host.number, failure)
-        remapped, unmapped = self._islands.remove_host(host.number)
-        by_label = {account.label: account for account in self._accounts.values()}
-        for moved in remapped:
-            by_label[moved.client].place(moved)
-        for lost in unmapped:
-            by_label[lost.client].displace(lost.number)
+                self._hosts[host].channel.send(messages.ReleaseOn(account.number, tuple(local)))
 
     def _lose_client(self, account: Account) -> None:
         del self._accounts[account.number]
+        account.has_ended = True
+        self._admission.drop(account)
+        self._publications.drop(account)
         for handle in tuple(account.arrays):
             account.let_go(handle)
         failure = Failure("LostError", f"client {account.label} ended")

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from runtime.substrates.interface import DEFAULT_KIND, NewHost
+
 DISPATCHES = ("parallel", "sequential")
 """Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
 POLICIES = ("fifo", "shares", "earliest-need")
@@ -18,6 +20,7 @@ class IslandSettings:
     """An island: hosts, each with so many devices. ``mesh`` is the shape of their interconnect, if it has one.
 
     The memory of devices is a budget for the arrays on them, that of the host for arrays that are spilled from them.
+    ``kind`` is what operators call the devices, and what constraints of slices may ask for.
     """
 
     name: str
@@ -26,24 +29,38 @@ class IslandSettings:
     mesh: tuple[int, ...] | None = None
     device_memory_bytes: int = 1 << 30
     host_memory_bytes: int = 4 << 30
+    kind: str = DEFAULT_KIND
 
     def __post_init__(self) -> None:
-        for name in ("device_memory_bytes", "host_memory_bytes"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"island {self.name}: {name}: must not be negative, got {getattr(self, name)}")
+        if self.mesh is not None and (not self.mesh or min(self.mesh) < 1):
+            raise ValueError(f"island {self.name}: mesh: every side must be positive, got {self.mesh}")
+        if self.mesh is not None and math.prod(self.mesh) < self.hosts * self.devices_per_host:
+            raise ValueError(f"island {self.name}: its mesh has fewer places than it has devices")
+        self.new_host()
+
+    def new_host(self) -> NewHost:
+        """Return what each of its hosts is. Raises ValueError, which names what is wrong."""
+        memories = (self.device_memory_bytes, self.host_memory_bytes)
+        return NewHost(self.name, self.devices_per_host, *memories, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a client may hold at once: bytes of arrays on devices, and arrays. None where nothing limits it."""
+    """What a client may hold at once: bytes of arrays on devices, and arrays. None where nothing limits it.
+
+    ``most_programs`` may be under way at once; further ones are held back until others have ended.
+    """
 
     most_bytes: int | None = None
     most_arrays: int | None = None
+    most_programs: int | None = None
 
     def __post_init__(self) -> None:
         for name, most in (("most_bytes", self.most_bytes), ("most_arrays", self.most_arrays)):
             if most is not None and most < 0:
                 raise ValueError(f"{name}: must not be negative, got {most}")
+        if self.most_programs is not None and self.most_programs < 1:
+            raise ValueError(f"most_programs: expected at least one, got {self.most_programs}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +68,8 @@ class ClientSettings:
     """Who may connect: a name, the token that shows it, and the weight of its share.
 
     Several connections may use one token; its quota is for all of them together. An operator may suspend, resume and
-    migrate clients.
+    migrate clients, and let hosts join and leave. ``reads`` names the clients whose published arrays this one may read;
+    its own it may, and operators may all.
     """
 
     name: str
@@ -59,10 +77,20 @@ class ClientSettings:
     weight: float = 1.0
     quota: Quota = Quota()
     is_operator: bool = False
+    reads: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
             raise ValueError(f"client {self.name}: weight: expected a number above 0, got {self.weight}")
+
+    def may_read(self, owner: str) -> bool:
+        """Return whether the client may read what another one publishes."""
+        return self.is_operator or owner == self.name or owner in self.reads
+
+    def check_operator(self) -> None:
+        """Raise ValueError unless the client is an operator."""
+        if not self.is_operator:
+            raise ValueError(f"client {self.name} is no operator")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from runtime import messages
 from runtime.server.accounts import Account
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands
+from runtime.server.publications import Publications
 
 _USAGE_S = 2.0
 
@@ -17,10 +18,17 @@ _USAGE_S = 2.0
 class StatusReports:
     """Asks all hosts what they hold, and tells the client that asked."""
 
-    def __init__(self, islands: Islands, hosts: Mapping[int, Host], accounts: Mapping[int, Account]) -> None:
+    def __init__(
+        self,
+        islands: Islands,
+        hosts: Mapping[int, Host],
+        accounts: Mapping[int, Account],
+        publications: Publications,
+    ) -> None:
         self._islands = islands
         self._hosts = hosts
         self._accounts = accounts
+        self._publications = publications
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -41,10 +49,17 @@ class StatusReports:
         asked = tuple(self._hosts.values())  # some may be gone before they answer
         usages = await asyncio.gather(*(self._usage(host, message.trace) for host in asked))
         hosts = [
-            {"host": host.number, "island": host.island, **usage} for host, usage in zip(asked, usages, strict=True)
+            {"host": host.number, "island": host.island, "is_leaving": host.is_leaving, **usage}
+            for host, usage in zip(asked, usages, strict=True)
         ]
         clients = list(map(_shown, self._accounts.values()))
-        status = {"pid": os.getpid(), "epoch": self._islands.epoch, "hosts": hosts, "clients": clients}
+        status = {
+            "pid": os.getpid(),
+            "epoch": self._islands.epoch,
+            "hosts": hosts,
+            "clients": clients,
+            "published": self._publications.shown(),
+        }
         account.channel.send(messages.Status(message.request, status))
 
     async def _usage(self, host: Host, trace: bool) -> Mapping[str, Any]:
@@ -69,6 +84,7 @@ def _shown(account: Account) -> dict[str, Any]:
         "slices": sum(number >= 0 for number in account.slices),
         "arrays": len(account.arrays),
         "executions": len(account.executions),
+        "held_back": len(account.held_back),
         "is_suspended": account.is_suspended,
         "total": {
             "weight": ledger.settings.weight,
@@ -76,5 +92,6 @@ def _shown(account: Account) -> dict[str, Any]:
             "held_bytes": ledger.held_bytes,
             "executions": ledger.executions,
             "device_s": ledger.device_s,
+            "host_s": ledger.host_s,
         },
     }

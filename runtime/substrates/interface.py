@@ -1,7 +1,29 @@
-"""What the server asks of a substrate."""
+"""What hosts are, and what the server asks of a substrate."""
 
 from dataclasses import dataclass
 from typing import Protocol
+
+DEFAULT_KIND = "core"
+"""What devices are called unless operators say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewHost:
+    """A host that joins an island: so many devices, their kind, and the budgets of their memory and of its own."""
+
+    island: str
+    devices: int
+    device_memory_bytes: int = 1 << 30
+    host_memory_bytes: int = 4 << 30
+    kind: str = DEFAULT_KIND
+
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise ValueError(f"island {self.island}: devices: expected at least one, got {self.devices}")
+        for name in ("device_memory_bytes", "host_memory_bytes"):
+            if getattr(self, name) < 0:
+                found = getattr(self, name)
+                raise ValueError(f"island {self.island}: {name}: must not be negative, got {found}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ class LocalSubstrate:
 
     def spawn(self, settings: HostSettings) -> None:
         """Start the executor of a host."""
+        for each in self._processes.values():
+            each.poll()  # those of hosts that have left are done with
         process = subprocess.Popen(  # nosec B603 - our own interpreter and module
             [sys.executable, "-m", "runtime.executor"],
             stdin=subprocess.PIPE,
@@ -34,6 +36,10 @@ class LocalSubstrate:
     def kill(self, host: int) -> None:
         """End the executor of a host at once."""
         self._processes[host].kill()
+        self._processes[host].wait()
+
+    def wait(self, host: int) -> None:
+        """Wait until the executor of a host has ended by itself."""
         self._processes[host].wait()
 
     def close(self) -> None:

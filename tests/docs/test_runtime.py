@@ -93,6 +93,15 @@ def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Pa
             ["2", "island-1", "0%"],
             ["3", "island-1", "0%"],
         ]
+        joined = subprocess.Popen([*trainyard, "join", *where, "--island", "island-0"], **options)  # type: ignore[call-overload]
+        assert joined.stderr.readline() == "host 4 has joined island-0\n"
+        left = subprocess.run([*trainyard, "leave", "1", *where], check=True, **options)  # type: ignore[call-overload]
+        assert left.stderr == "host 1 has left; arrays that moved: 0\n"
+        gone = subprocess.run([*trainyard, "leave", "1", *where], check=False, **options)  # type: ignore[call-overload]
+        assert (gone.returncode, "host 1: is not there" in gone.stderr) == (1, True)
+        joined.send_signal(signal.SIGTERM)
+        assert joined.communicate() == (None, "host 4 has left\n")
+        assert joined.returncode == 0
         migrated = subprocess.run([*trainyard, "migrate", "nobody", *where], check=False, **options)  # type: ignore[call-overload]
         assert (migrated.returncode, "client 'nobody': is not connected" in migrated.stderr) == (1, True)
         drawn = [*trainyard, "trace", "trace.json", *where, "--picture", "trace.svg"]
@@ -100,7 +109,14 @@ def test_a_server_of_the_command_serves_clients_and_shows_its_state(tmp_path: Pa
         assert (nothing.returncode, "trace.svg: nothing ran" in nothing.stderr) == (1, True)
         with rt.connect(f"unix:{tmp_path}/islands", (tmp_path / "clients.txt").read_text().split()[2]) as client:
             devices = client.make_virtual_device_set().add_slice(2)
-            rt.pmap(rt.timer(0.01, name="pause"), devices=devices)(numpy.zeros(2)).wait(PATIENCE_S)
+            pause = rt.pmap(rt.timer(0.01, name="pause"), devices=devices)
+            client.publish("held", pause(numpy.zeros(2)).wait(PATIENCE_S))
+            (label,) = [each["client"] for each in client.status()["clients"] if each["slices"]]
+            for command in (["suspend", label], ["resume", label], ["migrate", label], ["leave", "0"]):
+                subprocess.run([*trainyard, *command, *where], check=True, **options)  # type: ignore[call-overload]
+            shown = subprocess.run([*trainyard, "status", *where], stdout=subprocess.PIPE, check=True, **options).stdout  # type: ignore[call-overload]
+            assert "default/held" in shown
+            assert pause(client.open("held")).numpy(PATIENCE_S).tolist() == [0, 0]
         subprocess.run(drawn, check=True, **options)  # type: ignore[call-overload]
         assert '"name": "island-1, host 3"' in (tmp_path / "trace.json").read_text()
         assert "pause" in (tmp_path / "trace.svg").read_text()

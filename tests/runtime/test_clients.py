@@ -81,6 +81,20 @@ def test_device_time_is_accounted(runtime: rt.LocalRuntime) -> None:
         assert total(runtime, "free")["device_s"] == pytest.approx(0.2)
 
 
+def test_time_of_the_cpus_of_hosts_is_no_device_time(runtime: rt.LocalRuntime) -> None:
+    with rt.connect(runtime.address, runtime.tokens["free"]) as client:
+        before = total(runtime, "free")
+        devices = client.make_virtual_device_set().add_slice(2)
+        of_hosts, of_devices = (
+            rt.pmap(rt.timer(seconds), devices=each) for seconds, each in ((0.05, devices.host_cpus), (0.02, devices))
+        )
+        of_devices(of_hosts(of_hosts(np.zeros(2)))).wait(PATIENCE_S)
+        until(lambda: total(runtime, "free")["executions"] == before["executions"] + 3)
+        after = total(runtime, "free")
+        assert after["host_s"] - before["host_s"] == pytest.approx(0.2)
+        assert after["device_s"] - before["device_s"] == pytest.approx(0.04)
+
+
 def test_a_suspended_client_waits_and_goes_on_when_resumed(runtime: rt.LocalRuntime) -> None:
     with rt.connect(runtime.address, runtime.tokens["free"]) as client:
         add = rt.pmap(add_one, devices=client.make_virtual_device_set().add_slice(2))
@@ -120,6 +134,34 @@ def test_who_is_no_operator_manages_nobody(runtime: rt.LocalRuntime) -> None:
         pytest.raises(rt.RefusedError, match="client free is no operator"),
     ):
         client.suspend("local")
+
+
+def test_what_runs_on_the_cpus_of_hosts_takes_nothing_of_the_share_of_devices(tmp_path: Path) -> None:
+    gate = str(tmp_path / "gate")
+
+    @rt.function(library="numpy", outputs=lambda x: x)
+    def wait_for_gate(x: Any) -> Any:
+        while not Path(gate).exists():
+            time.sleep(0.01)
+        return x
+
+    with rt.local(devices=1, policy="shares", weights={"feeding": 1, "other": 1}) as runtime:
+        clients = [rt.connect(runtime.address, runtime.tokens[name]) for name in ("feeding", "other")]
+        feeding, other = (client.make_virtual_device_set().add_slice(1) for client in clients)
+        fed = rt.pmap(rt.timer(1.0), devices=feeding.host_cpus)(np.ones(1)).wait(PATIENCE_S)
+        rt.pmap(rt.timer(0.001), devices=other)(np.ones(1)).wait(PATIENCE_S)
+        rt.pmap(wait_for_gate, devices=runtime.make_virtual_device_set().add_slice(1))(np.ones(1))
+        started = [[rt.pmap(rt.timer(0.02), devices=each)(np.ones(1)) for _ in range(30)] for each in (other, feeding)]
+        for client in clients:
+            client.status()  # the server has taken all that came before
+        Path(gate).touch()
+        started[0][-1].wait(PATIENCE_S)
+        # Charged for its second on the CPU, the feeding client would be served after all of the other's 0.6 s.
+        (account,) = [each for each in runtime.status()["clients"] if each["client"].startswith("feeding")]
+        assert account["executions"] < 20
+        assert fed.shape == (1,)
+        for client in clients:
+            client.close()
 
 
 def test_what_is_needed_earliest_goes_first(tmp_path: Path) -> None:
@@ -173,3 +215,41 @@ def test_a_killed_server_ends_the_wait_of_all_clients() -> None:
         assert [str(error) for error in ended] == ["the server is gone"] * 2
         for client in clients:
             client.close()
+
+
+def test_programs_beyond_the_quota_are_held_back_until_others_have_ended() -> None:
+    with (
+        rt.local(devices=2, quotas={"busy": rt.Quota(most_programs=2)}) as runtime,
+        rt.connect(runtime.address, runtime.tokens["busy"]) as client,
+        rt.connect(runtime.address, runtime.tokens["busy"]) as sibling,
+    ):
+        wait = rt.pmap(rt.timer(0.1), devices=client.make_virtual_device_set().add_slice(1))
+        add = rt.pmap(add_one, devices=client.make_virtual_device_set().add_slice(1))
+        x: Any = np.zeros(1)
+        for _ in range(6):
+            x = add(wait(x))
+        other = rt.pmap(add_one, devices=sibling.make_virtual_device_set().add_slice(1))(np.zeros(1))
+        shown = {each["number"]: each for each in runtime.status()["clients"] if each["client"].startswith("busy")}
+        assert sum(each["executions"] for each in shown.values()) == 2
+        assert sum(each["held_back"] for each in shown.values()) >= 11
+        assert rt.pmap(add_one, devices=runtime.make_virtual_device_set().add_slice(1))(np.zeros(1)).item() == 1
+        assert other.item() == 1
+        assert x.item() == 1  # a timer gives zeros
+        until(lambda: total(runtime, "local")["executions"] >= 1)
+        with pytest.raises(ValueError, match="most_programs: expected at least one, got 0"):
+            rt.Quota(most_programs=0)
+
+
+def test_a_client_that_is_killed_with_programs_held_back_leaves_nothing_behind() -> None:
+    with rt.local(devices=1, quotas={"busy": rt.Quota(most_programs=1)}) as runtime:
+        client = rt.connect(runtime.address, runtime.tokens["busy"])
+        wait = rt.pmap(rt.timer(600), devices=client.make_virtual_device_set().add_slice(1))
+        kept = [wait(np.zeros(1)) for _ in range(3)]
+        until(lambda: total(runtime, "busy")["arrays"] == 1)
+        client.close()
+        until(lambda: len(runtime.status()["clients"]) == 1)
+        assert sum(runtime.status()["hosts"][0]["queued"]) == 0
+        with rt.connect(runtime.address, runtime.tokens["busy"]) as again:
+            add = rt.pmap(add_one, devices=again.make_virtual_device_set().add_slice(1))
+            assert add(np.zeros(1)).item() == 1
+        assert len(kept) == 3

@@ -12,6 +12,7 @@ from runtime import messages
 from runtime.addresses import dialled
 from runtime.frames import GREETING_BYTES, FrameReader, Kind, prefix
 from runtime.program import Value
+from runtime.resources.slices import Constraints
 from tests.patience import PATIENCE_S
 from tests.runtime.programs import call, chain
 
@@ -113,7 +114,7 @@ def test_arguments_of_another_size_fail_the_results_alone(runtime: rt.LocalRunti
         connection.settimeout(PATIENCE_S)
         for each in (
             hello(runtime),
-            framed(messages.AddSlice(0, 0, 2, None, None)),
+            framed(messages.AddSlice(0, 0, 2, None, None, Constraints())),
             framed(ADD),
             framed(messages.RegisterProgram(0, program, (0,))),
             framed(messages.Execute(0, (-1,), (0,)), b"short"),

@@ -4,10 +4,11 @@ import asyncio
 import itertools
 import json
 import secrets
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,10 +21,11 @@ from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
 from trainyard.cli.output import PrintableConsole
 from trainyard.cli.runtime_clients import read_clients, write_first_client
 from trainyard.cli.runtime_pictures import draw, picture_format
-from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table
+from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table, published_table
 
 if TYPE_CHECKING:
     from runtime import Runtime
+    from runtime.substrates.local import LocalSubstrate
 
 AddressOption = Annotated[
     str, typer.Option("--address", metavar="ADDRESS", help="Where the server listens: unix:/PATH or HOST:PORT.")
@@ -37,6 +39,17 @@ ClientsOption = Annotated[
 IslandsOption = Annotated[int, typer.Option("--islands", min=1, help="Number of islands: island-0, island-1, …")]
 HostsOption = Annotated[int, typer.Option("--hosts", min=1, help="Hosts of each island; each is a process.")]
 DevicesOption = Annotated[int, typer.Option("--devices", min=1, help="Devices of each host.")]
+MemoryOption = Annotated[
+    int, typer.Option("--device-memory", min=0, metavar="BYTES", help="What arrays may take on each device.")
+]
+HostMemoryOption = Annotated[
+    int, typer.Option("--host-memory", min=0, metavar="BYTES", help="What arrays may take that devices have spilled.")
+]
+KindOption = Annotated[str, typer.Option("--kind", help="What the devices are called in constraints of slices.")]
+MeshOption = Annotated[
+    str | None,
+    typer.Option("--mesh", metavar="AxB", help="Shape of the interconnect of each island, as 4x2; none by default."),
+]
 LookAheadOption = Annotated[
     float, typer.Option("--look-ahead", min=1e-6, metavar="S", help="How much work is granted ahead, in seconds.")
 ]
@@ -78,6 +91,10 @@ def serve(
     hosts: HostsOption = 1,
     devices: DevicesOption = 2,
     policy: Annotated[Order, typer.Option("--policy", help="Order of computations.")] = Order.FIFO,
+    mesh: MeshOption = None,
+    kind: KindOption = "core",
+    device_memory_bytes: MemoryOption = 1 << 30,
+    host_memory_bytes: HostMemoryOption = 4 << 30,
     look_ahead_s: LookAheadOption = 0.02,
 ) -> None:
     """Serve islands of this machine's processes until SIGTERM or SIGINT."""
@@ -88,11 +105,16 @@ def serve(
     if not clients.exists():
         write_first_client(clients)
     known = tuple(read_clients(clients).values())
+    of_each = (hosts, devices, _sides(mesh), device_memory_bytes, host_memory_bytes, kind)
+    try:
+        settings_of_islands = tuple(IslandSettings(f"island-{number}", *of_each) for number in range(islands))
+    except ValueError as error:
+        refuse(str(error))
     with tempfile.TemporaryDirectory(prefix="trainyard-runtime-") as folder:
         settings = ServerSettings(
             address,
             folder,
-            tuple(IslandSettings(f"island-{number}", hosts, devices) for number in range(islands)),
+            settings_of_islands,
             known,
             secrets.token_hex(),
             policy.value,
@@ -109,7 +131,10 @@ def status(address: AddressOption, clients: ClientsOption, name: NameOption = "d
     """Show the hosts and clients of a running server."""
     with _connected(address, clients, name) as connected:
         shown = connected.status()
-    PrintableConsole().print(Group(hosts_table(shown), clients_table(shown)))
+    tables = [hosts_table(shown), clients_table(shown)]
+    if shown["published"]:
+        tables.append(published_table(shown))
+    PrintableConsole().print(Group(*tables))
 
 
 @runtime.command(epilog=EXIT_STATUS)
@@ -132,6 +157,65 @@ def top(
             now, now_s = connected.status(), time.monotonic()
             console.print(busy_tables(before, now, now_s - before_s))
             before, before_s = now, now_s
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def join(
+    address: AddressOption,
+    clients: ClientsOption,
+    island: Annotated[str, typer.Option("--island", help="The island that it joins.")],
+    devices: DevicesOption = 2,
+    device_memory_bytes: MemoryOption = 1 << 30,
+    host_memory_bytes: HostMemoryOption = 4 << 30,
+    kind: KindOption = "core",
+    name: NameOption = "default",
+) -> None:
+    """Start a host on this machine that joins an island of a running server. At SIGTERM or SIGINT it leaves.
+
+    Where it cannot leave it stays, and ends at the next signal with all that it holds.
+    """
+    from runtime.substrates.local import LocalSubstrate
+
+    substrate = LocalSubstrate()
+    memories = {"device_memory_bytes": device_memory_bytes, "host_memory_bytes": host_memory_bytes}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with closing(substrate), _connected(address, clients, name) as connected:
+        host = connected.add_host(island, devices, kind=kind, substrate=substrate, **memories)
+        tell(f"host {host} has joined {island}")
+        try:
+            _stay(connected, substrate, host)
+        except KeyboardInterrupt:
+            fail(f"host {host} has ended")
+        if not connected.is_open:
+            fail(f"{address}: the server is gone")
+    tell(f"host {host} has left")
+
+
+def _stay(connected: "Runtime", substrate: "LocalSubstrate", host: int) -> None:
+    """Wait until a host has left, at the first signal at the latest. Raises KeyboardInterrupt at the second."""
+    from runtime import RefusedError
+
+    try:
+        substrate.wait(host)
+    except KeyboardInterrupt:
+        try:
+            connected.remove_host(host)
+        except RefusedError as error:
+            tell(f"{error}; it stays")
+        substrate.wait(host)
+
+
+@runtime.command(epilog=EXIT_STATUS)
+def leave(
+    host: Annotated[int, typer.Argument(metavar="HOST", help="The number of the host, as `status` shows it.")],
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+) -> None:
+    """Let a host leave: what lies there moves to others, and what it runs comes to its end before."""
+    with _connected(address, clients, name) as connected:
+        moved = connected.remove_host(host)
+    tell(f"host {host} has left; arrays that moved: {moved}")
 
 
 @runtime.command(epilog=EXIT_STATUS)
@@ -202,6 +286,15 @@ def _connected(address: str, clients: Path, name: str) -> "Iterator[Runtime]":
         fail(f"{address}: nobody answers: {error.strerror}")
     except RuntimeFailure as error:
         fail(f"{address}: {error}")
+
+
+def _sides(mesh: str | None) -> tuple[int, ...] | None:
+    if mesh is None:
+        return None
+    try:
+        return tuple(map(int, mesh.split("x")))
+    except ValueError:
+        refuse(f"--mesh: expected whole numbers as 4x2, got {mesh!r}")
 
 
 def _check_address(address: str) -> None:

@@ -1,6 +1,7 @@
 """The file of ``trainyard runtime`` that says who may connect: a line for each client.
 
-A line holds name, weight and token, and where wanted ``operator``, ``bytes=N`` and ``arrays=N``, its quota.
+A line holds name, weight and token, and where wanted ``operator``, ``bytes=N``, ``arrays=N`` and ``programs=N``, its
+quota, and ``reads=NAME,…``, the clients whose published arrays it may read.
 """
 
 import secrets
@@ -12,7 +13,9 @@ from trainyard.cli.exits import refuse
 if TYPE_CHECKING:
     from runtime.server.settings import ClientSettings
 
-_FORM = "expected a new name, a weight and a token, then operator, bytes=N or arrays=N where wanted"
+_QUOTAS = ("bytes", "arrays", "programs")
+_OPTIONS = "operator, bytes=N, arrays=N, programs=N or reads=NAME,…"
+_FORM = f"expected a new name, a weight and a token, then {_OPTIONS} where wanted"
 
 
 def write_first_client(path: Path) -> None:
@@ -51,13 +54,16 @@ def _client(words: list[str]) -> "ClientSettings":
         name, weight, token, *options = words
         weight_number = float(weight)
         quota: dict[str, int] = {}
+        reads: tuple[str, ...] = ()
         for option in options:
             key, _, value = option.partition("=")
-            if option != "operator" and (key not in ("bytes", "arrays") or key in quota):
-                raise ValueError(option)
-            if option != "operator":
+            if key in _QUOTAS and key not in quota:
                 quota[key] = int(value)
+            elif key == "reads" and value:
+                reads += tuple(value.split(","))
+            elif option != "operator":
+                raise ValueError(option)
     except ValueError:
         raise ValueError(_FORM) from None
-    limits = Quota(quota.get("bytes"), quota.get("arrays"))
-    return ClientSettings(name, token, weight_number, limits, "operator" in options)
+    limits = Quota(*map(quota.get, _QUOTAS))
+    return ClientSettings(name, token, weight_number, limits, "operator" in options, reads)

@@ -15,7 +15,8 @@ def hosts_table(shown: Mapping[str, Any]) -> Table:
     for host in sorted(shown["hosts"], key=lambda host: host["host"]):
         if host.get("answers", True):
             numbers = (host["pid"], host["handles"], host["size_bytes"], host["executions"], sum(host["queued"]))
-            table.add_row(str(host["host"]), host["island"], *(f"{number:,}" for number in numbers))
+            name = f"{host['host']} (leaving)" if host["is_leaving"] else str(host["host"])
+            table.add_row(name, host["island"], *(f"{number:,}" for number in numbers))
         else:
             table.add_row(str(host["host"]), host["island"], *["does not answer", *[""] * 4])
     return table
@@ -23,13 +24,33 @@ def hosts_table(shown: Mapping[str, Any]) -> Table:
 
 def clients_table(shown: Mapping[str, Any]) -> Table:
     """Return the connections of clients, and what each client used in all."""
-    columns = ("slices", "programs", "arrays", "running", "bytes of all", "device-s of all")
+    columns = (
+        "slices",
+        "programs",
+        "arrays",
+        "running",
+        "held back",
+        "bytes of all",
+        "device-s of all",
+        "host-s of all",
+    )
     table = number_table("Clients", "client", *columns)
     for client in shown["clients"]:
         total = client["total"]
-        numbers = (client["slices"], client["programs"], client["arrays"], client["executions"], total["held_bytes"])
+        here = ("slices", "programs", "arrays", "executions", "held_back")
+        numbers = (*(client[each] for each in here), total["held_bytes"])
         name = f"{client['client']} (suspended)" if client["is_suspended"] else client["client"]
-        table.add_row(name, *(f"{number:,}" for number in numbers), f"{total['device_s']:,.3f}")
+        times_s = (total["device_s"], total["host_s"])
+        table.add_row(name, *(f"{number:,}" for number in numbers), *(f"{used_s:,.3f}" for used_s in times_s))
+    return table
+
+
+def published_table(shown: Mapping[str, Any]) -> Table:
+    """Return what clients have published for others."""
+    table = number_table("Published", "name", "by", "arrays", "bytes", "readers", left=["by"])
+    for each in shown["published"]:
+        numbers = (each["arrays"], each["size_bytes"], each["readers"])
+        table.add_row(each["name"], each["connection"], *(f"{number:,}" for number in numbers))
     return table
 
 

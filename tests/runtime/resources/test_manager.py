@@ -147,7 +147,7 @@ def test_constraints_choose_kind_hosts_and_island() -> None:
     manager.add_devices("a1", [NewDevice("gpu", 80)] * 2)
     device_set = manager.make_virtual_device_set("c")
     assert hosts(manager, device_set.add_slice(2, constraints=Constraints(kind="gpu"))) == {"a1"}
-    assert hosts(manager, device_set.add_slice(2, constraints=Constraints(hosts=frozenset({"b1"})))) == {"b1"}
+    assert hosts(manager, device_set.add_slice(2, constraints=Constraints(hosts=("b1",)))) == {"b1"}
     assert device_set.add_slice(1, island="a").island == "a"
     with pytest.raises(DoesNotFitError, match="slice of 3 devices"):
         device_set.add_slice(3, constraints=Constraints(kind="gpu"))
@@ -179,6 +179,51 @@ def test_slices_that_lose_devices_keep_the_others() -> None:
     assert len(set(now.devices)) == 4
     assert manager.slice(other.number) == other
     assert sum(loads(manager)) == 6
+
+
+def test_a_host_is_vacated_and_leaves_unnoticed() -> None:
+    manager = manager_of(("a", 3, 2))
+    hit = manager.make_virtual_device_set("c").add_slice(4)
+    left = manager.device(hit.devices[0]).host
+    change = manager.vacate_host(left)
+    assert change.remapped == (manager.slice(hit.number),)
+    assert manager.slice(hit.number).devices[2:] == hit.devices[2:]
+    assert left not in hosts(manager, manager.slice(hit.number))
+    assert manager.epoch == 1
+    with pytest.raises(DoesNotFitError, match="4 of 6 devices are usable"):
+        manager.make_virtual_device_set("d").add_slice(5)
+    with pytest.raises(InvalidResourceError, match=f"host '{left}': is leaving already"):
+        manager.vacate_host(left)
+    manager.remove_host(left)
+    assert manager.epoch == 1
+
+
+def test_a_host_whose_slices_fit_nowhere_else_stays() -> None:
+    manager = manager_of(("a", 2, 2))
+    small, large = (manager.make_virtual_device_set(client).add_slice(size) for client, size in (("c", 1), ("d", 3)))
+    before = loads(manager)
+    host = manager.device(small.devices[0]).host
+    with pytest.raises(
+        DoesNotFitError, match=f"host '{host}': cannot leave: slice {large.number} of client 'd', slice of 3 devices"
+    ):
+        manager.vacate_host(host)
+    assert [manager.slice(each.number) for each in (small, large)] == [small, large]
+    assert (loads(manager), manager.epoch) == (before, 0)
+    assert manager.make_virtual_device_set("e").add_slice(4).is_mapped
+
+
+def test_a_check_that_fails_undoes_that_a_host_leaves() -> None:
+    manager = manager_of(("a", 2, 2))
+    found = manager.make_virtual_device_set("c").add_slice(2)
+    host = manager.device(found.devices[0]).host
+
+    def refuse(_: object) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        manager.vacate_host(host, refuse)
+    assert manager.slice(found.number) == found
+    assert manager.vacate_host(host).epoch == 1
 
 
 def test_a_slice_moves_to_another_island_where_its_own_is_too_small() -> None:
@@ -329,11 +374,13 @@ def test_books_stay_right_whoever_comes_and_goes(data: st.DataObject) -> None:
     manager.add_island("mesh", (2, 3))
     manager.add_host("m0", "mesh", timers(6))
     sets = [manager.make_virtual_device_set(client) for client in "ccd"]
-    num_hosts = 0
+    there = ["a0", "a1", "b0", "m0"]
+    leaving: set[str] = set()
     for _ in range(data.draw(st.integers(1, 25))):
         before = {found.number: found for client in "cd" for found in manager.slices(client)}
         epoch = manager.epoch
-        step = data.draw(st.sampled_from(["slice", "slice", "mesh", "leave", "join", "suspend", "resume", "migrate"]))
+        steps = ["slice", "slice", "mesh", "lose", "vacate", "leave", "join", "suspend", "resume", "migrate"]
+        step = data.draw(st.sampled_from(steps))
         client = data.draw(st.sampled_from("cd"))
         try:
             if step == "slice":
@@ -341,12 +388,23 @@ def test_books_stay_right_whoever_comes_and_goes(data: st.DataObject) -> None:
                 data.draw(st.sampled_from(sets)).add_slice(data.draw(st.integers(1, 5)), constraints=constraints)
             elif step == "mesh":
                 data.draw(st.sampled_from(sets)).add_slice(shape=data.draw(st.sampled_from([(2, 2), (3,), (3, 2)])))
-            elif step == "leave" and manager.devices():
+            elif step == "vacate" and there:
+                host = data.draw(st.sampled_from(list(there)))
+                manager.vacate_host(host)
+                leaving.add(host)
+            elif step == "leave" and leaving:
+                host = data.draw(st.sampled_from(sorted(leaving)))
+                change = manager.remove_host(host)
+                assert change.remapped == change.unmapped == ()  # what is vacated goes unnoticed
+                leaving.remove(host)
+                there.remove(host)
+            elif step == "lose" and manager.devices():
                 numbers = [device.number for device in manager.devices()]
                 manager.remove_devices(data.draw(st.lists(st.sampled_from(numbers), max_size=4)))
             elif step == "join":
-                num_hosts += 1
-                manager.add_host(f"new{num_hosts}", data.draw(st.sampled_from(["a", "b", "mesh"])), timers(1))
+                name = f"new{len(there)} {epoch}"
+                manager.add_host(name, data.draw(st.sampled_from(["a", "b", "mesh"])), timers(1))
+                there.append(name)
             elif step == "suspend":
                 manager.suspend(client)
             elif step == "resume":
@@ -366,6 +424,7 @@ def test_books_stay_right_whoever_comes_and_goes(data: st.DataObject) -> None:
         for found in slices:
             assert len(found.devices) in (0, found.request.num_devices)
             assert {manager.device(number).island for number in found.devices} <= {found.island}
+            assert leaving.isdisjoint(hosts(manager, found))
             old = before.get(found.number)
             if old is not None:
                 has_moved = found.devices != old.devices
@@ -384,7 +443,7 @@ def test_names_that_are_not_there_and_those_that_are_there_twice_are_refused() -
     with pytest.raises(UnknownResourceError, match="island 'x'"):
         device_set.add_slice(1, island="x")
     with pytest.raises(UnknownResourceError, match="host 'x0'"):
-        device_set.add_slice(1, constraints=Constraints(hosts=frozenset({"x0"})))
+        device_set.add_slice(1, constraints=Constraints(hosts=("x0",)))
     with pytest.raises(UnknownResourceError, match="host 'x0'"):
         manager.remove_host("x0")
     with pytest.raises(UnknownResourceError, match="device 9"):

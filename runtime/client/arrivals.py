@@ -1,0 +1,57 @@
+"""Arrays on their way to the client."""
+
+import math
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from runtime import messages
+from runtime.client.array import Array
+from runtime.client.requests import error_of
+from runtime.frames import Frame
+
+
+class Arrival:
+    """An array on its way to the client, shard by shard."""
+
+    def __init__(self, array: Array, data: bool) -> None:
+        self._array = array
+        self._data = data
+        spec, sharding = array.known_spec, array.sharding
+        self._left = sharding.shards if data and sharding.axis is not None else 1
+        self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
+        self._ragged: dict[int, np.ndarray[Any, Any]] = {}
+        self.future: Future[np.ndarray[Any, Any] | None] = Future()
+
+    def take(self, message: object, frame: Frame | None) -> bool:
+        """Take a shard, or the news that there will be none; return whether nothing more is to come."""
+        if isinstance(message, messages.Fetched) and frame is not None:
+            if self._data:
+                self._put(message.shard, frame.payload)
+            elif message.rows >= 0:
+                array = self._array
+                array.known_spec = array.sharding.bounded(array.known_spec, message.rows)
+            self._left -= 1
+            if self._left == 0:
+                ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
+                self.future.set_result(np.concatenate(ragged) if ragged else self._whole)
+            return self._left == 0
+        self.future.set_exception(
+            message.failure.error() if isinstance(message, messages.FetchFailed) else error_of(message)
+        )
+        return True
+
+    def _put(self, shard: int, payload: bytearray | memoryview) -> None:
+        spec, sharding = self._array.known_spec, self._array.sharding
+        shape, data = sharding.shard_spec(spec).shape, np.frombuffer(payload, spec.dtype)
+        if self._whole is None:
+            self._ragged[shard] = data.reshape(len(data) // max(1, math.prod(shape[1:])), *shape[1:])
+            return
+        data = data.reshape(shape)
+        if sharding.axis is None:
+            self._whole[...] = data
+        else:
+            indices = sharding.indices(spec, shard)
+            where = (slice(None),) * sharding.axis + (slice(indices.start, indices.stop),)
+            self._whole[where] = data

@@ -1,0 +1,189 @@
+"""Which hosts there are: those that the server starts with, those that join and leave, and those that are lost."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from runtime import messages
+from runtime.frames import MOST_BYTES, Frame
+from runtime.messages import Failure
+from runtime.server.accounts import Account
+from runtime.server.channel import Channel
+from runtime.server.departures import Departures
+from runtime.server.executions import Executions
+from runtime.server.fetches import Fetches
+from runtime.server.hosts import Host
+from runtime.server.islands import Islands, Slice
+from runtime.server.settings import ServerSettings
+from runtime.substrates.interface import HostSettings, Substrate
+
+_PATIENCE_S = 30.0
+"""How long a host that was admitted may take to connect."""
+_OFTEN_S = 0.01
+
+
+class Membership:
+    """Takes hosts in, lets them leave, and notes which are lost. ``on_frame`` gets what hosts send."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        substrate: Substrate,
+        islands: Islands,
+        hosts: dict[int, Host],
+        accounts: Mapping[int, Account],
+        executions: Executions,
+        fetches: Fetches,
+        on_frame: Callable[[Channel, Frame], None],
+    ) -> None:
+        self._settings = settings
+        self._substrate = substrate
+        self._islands = islands
+        self._hosts = hosts
+        self._accounts = accounts
+        self._executions = executions
+        self._fetches = fetches
+        self._on_frame = on_frame
+        self.departures = Departures(islands, hosts, accounts)
+        self._expected = {number: asyncio.Event() for number in islands.hosts}
+        self._joining: set[int] = set()
+        self._one_leaves = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the hosts that the server begins with, and wait until all are there."""
+        waiting = [self._expected[number].wait() for number in self._islands.hosts]
+        for number in self._islands.hosts:
+            self._substrate.spawn(self._host_settings(number))
+        await asyncio.gather(*waiting)
+
+    def greet(self, channel: Channel, hello: messages.Hello) -> None:
+        """Take a host in that has shown the secret, if it is expected."""
+        number = int(hello.name) if hello.name.isdecimal() else -1
+        expected = self._expected.pop(number, None)
+        if expected is None:
+            channel.refuse(f"host {hello.name:.20}: is not expected")
+            return
+        if number in self._joining:
+            self._joining.remove(number)
+            try:
+                self._place(self._islands.add_host(number))
+            except ValueError as error:  # its island has become full meanwhile
+                channel.refuse(str(error))
+                return
+        host = Host(number, self._islands.hosts[number].island, channel, hello.address)
+        channel.reader.most_bytes = MOST_BYTES
+        channel.on_frame = self._on_frame
+        channel.on_close = lambda _: self._lose(host)
+        self._hosts[number] = host
+        self._tell_peers()
+        expected.set()
+
+    def add(self, account: Account, message: messages.AddHost) -> None:
+        """Let a host join, for an operator."""
+        self._begin(account, message.request, self._add(account, message))
+
+    def remove(self, account: Account, message: messages.RemoveHost) -> None:
+        """Let a host leave, for an operator."""
+        self._begin(account, message.request, self._remove(message))
+
+    def _begin(self, account: Account, request: int, work: Coroutine[Any, Any, object]) -> None:
+        """Do what an operator asks for, and answer."""
+
+        async def answer() -> None:
+            try:
+                account.ledger.settings.check_operator()
+                account.channel.send(await work)
+            except ValueError as error:
+                account.channel.send(messages.Refused(request, str(error)))
+            finally:
+                work.close()
+
+        task = asyncio.get_running_loop().create_task(answer())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _add(self, account: Account, message: messages.AddHost) -> messages.HostAdded:
+        number = self._islands.admit_host(message.host)
+        expected = self._expected[number] = asyncio.Event()
+        self._joining.add(number)
+        settings = self._host_settings(number)
+        if message.is_by_hand:
+            account.channel.send(messages.HostAdmitted(message.request, settings))
+        else:
+            self._substrate.spawn(settings)
+        try:
+            await asyncio.wait_for(expected.wait(), _PATIENCE_S)
+        except TimeoutError:
+            self._expected.pop(number, None)
+            self._joining.discard(number)
+            del self._islands.hosts[number]
+            raise ValueError(f"host {number}: did not connect within {_PATIENCE_S:g} s") from None
+        return messages.HostAdded(message.request, number)
+
+    async def _remove(self, message: messages.RemoveHost) -> messages.HostRemoved:
+        number = message.host
+        async with self._one_leaves:
+            host = self._hosts.get(number)
+            if host is None:
+                raise ValueError(f"host {number}: is not there")
+            departure = self.departures.begin(number)
+            while not (
+                self.departures.advance(departure)
+                and not self._executions.use(number)
+                and not self._fetches.use(number)
+            ):
+                await asyncio.sleep(_OFTEN_S)
+                if number not in self._hosts:
+                    raise ValueError(f"host {number}: ended before all of its arrays had moved")
+            del self._hosts[number]
+            self._islands.remove_host(number)
+            host.channel.on_close = lambda _: None
+            host.channel.close()
+            self._tell_peers()
+            return messages.HostRemoved(message.request, departure.moved)
+
+    def _lose(self, host: Host) -> None:
+        """Fail what lay on a host or was to be computed there, and map its slices to others."""
+        del self._hosts[host.number]
+        self._tell_peers()
+        failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
+        self._executions.abort_on(host.number, failure)
+        for account in self._accounts.values():
+            account.groups += 1
+            for held in account.arrays.values():
+                if held.failure is None and host.number in held.layout.placement.shards_by_host:
+                    held.failure = failure
+                    held.end(is_there=False)
+        self._fetches.fail_on(host.number, failure)
+        remapped, unmapped = self._islands.remove_host(host.number)
+        self._place(remapped)
+        by_label = {account.label: account for account in self._accounts.values()}
+        for lost in unmapped:
+            by_label[lost.client].displace(lost.number)
+
+    def _place(self, slices: Sequence[Slice]) -> None:
+        by_label = {account.label: account for account in self._accounts.values()}
+        for each in slices:
+            by_label[each.client].place(each)
+
+    def _tell_peers(self) -> None:
+        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
+        for each in self._hosts.values():
+            each.channel.send(peers)
+
+    def _host_settings(self, number: int) -> HostSettings:
+        host, settings = self._islands.hosts[number], self._settings
+        is_local = settings.network == "shared-memory"
+        return HostSettings(
+            number,
+            host.devices,
+            f"unix:{settings.folder}/host-{number}" if is_local else "127.0.0.1:0",
+            settings.address,
+            settings.secret,
+            settings.preparation_s,
+            settings.dispatch != "parallel",
+            settings.folder,
+            host.device_memory_bytes,
+            host.host_memory_bytes,
+        )
