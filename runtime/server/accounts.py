@@ -198,6 +198,7 @@ class Account:
                 for heir, _ in array.holders[:1]:
                     heir.ledger.held_bytes += array.size_bytes
             if not array.holders and not array.spec.is_bounded:
+                array.failure = array.failure or Failure("LostError", f"array {handle}: was released")
                 array.end(is_there=False)  # nobody asks for its rows any more
         return array
 
