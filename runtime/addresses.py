@@ -16,11 +16,8 @@ def listening(address: str) -> socket.socket:
     with suppress(FileNotFoundError):
         Path(path).unlink()
     listener = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        listener.bind(path)
-    finally:
-        os.umask(before)
+    os.fchmod(listener.fileno(), 0o600)  # the path gets it; a umask would be that of all threads
+    listener.bind(path)
     listener.listen(_BACKLOG)
     return listener
 

@@ -400,7 +400,7 @@ class ShareOn:
 
 @dataclass(frozen=True, slots=True)
 class TakeShard:
-    """A shard of an array comes from another host, and is held from now on; ShardTaken says that it is there."""
+    """A shard of an array comes from another host, and is held from now on; ShardTaken says whether it came."""
 
     move: int
     client: int
@@ -443,9 +443,10 @@ class AskUsage:
 
 @dataclass(frozen=True, slots=True)
 class ShardTaken:
-    """A shard has come from another host."""
+    """A shard has come from another host, or was lost on its way."""
 
     move: int
+    is_there: bool
 
 
 @dataclass(frozen=True, slots=True)

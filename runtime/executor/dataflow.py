@@ -8,7 +8,6 @@ before the server's ``Run``, since all hosts are told at once: they wait for it.
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -198,13 +197,16 @@ class Dataflow:
         self._arrive(execution, arrival, data if isinstance(data, Failure) else array_of(data, arrival))
 
     def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
-        """Fail the computation that waits for a piece, which was lost on its way. Raises KeyError if none does."""
+        """Fail the computation that waits for a piece, which was lost on its way, if there is one."""
         execution = self._executions.get(number)
         if execution is None:
             if number > self._last:
                 self._wait(number, partial(self.lose, number, edge, destination, source, cause))
             return
-        arrival = execution.loaded.hops.arrival(edge, destination, source)
+        try:
+            arrival = execution.loaded.hops.arrival(edge, destination, source)
+        except KeyError:  # it was refused, as no piece of this execution
+            return
         name = execution.loaded.shards[arrival.node, arrival.shard].call.name
         what = f"shard {source} of input {arrival.position}"
         self._arrive(execution, arrival, Failure("LostError", f"{name}: {what}: {cause}"))
@@ -235,8 +237,7 @@ class Dataflow:
             self.receive(number, edge, destination, source, data)
         except FrameError as error:
             print(f"host {self._host}: refused a piece of execution {number}: {error}", file=sys.stderr, flush=True)
-            with suppress(KeyError):  # nothing waits for what is no piece
-                self.lose(number, edge, destination, source, f"host {self._host} refused it: {error}")
+            self.lose(number, edge, destination, source, f"host {self._host} refused it: {error}")
 
     def _expected(self, execution: Execution, edge: int, destination: int, source: int) -> Arrival:
         try:

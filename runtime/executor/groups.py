@@ -102,7 +102,8 @@ class ShardGroup:
     def _joined_small(self) -> SmallReductions:
         """Return the connections for small arrays once all shards are there."""
         if self._small is None:
-            joining = SmallReductions(self._path, self.index, self.size)
+            # The path of a socket must be short.
+            joining = SmallReductions(self._path.with_name(self._path.name[-8:]), self.index, self.size)
             self._meet("listens")
             joining.join(self._check)
             self._small = joining

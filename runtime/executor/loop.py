@@ -82,8 +82,9 @@ class Loop:
         except BaseException as error:  # it ends the loop, as it would there
             self.post(partial(_raise, error))
         finally:
+            is_outdated = self._is_outdated  # before another thread takes a turn
             self._turn.release()
-        if self._is_outdated or self._posted:  # the loop waits for less than it should
+        if is_outdated or self._posted:  # the loop would wait for too long
             self._wake_up()
 
     def stop(self) -> None:

@@ -37,15 +37,18 @@ class _Incoming:
 
 
 class Moves:
-    """The shards that come to this host, and those that go. ``on_taken`` is told of each that has come."""
+    """The shards that come to this host, and those that go. ``tell`` is told of each move whether the shard came."""
 
-    def __init__(self, store: HostStore, arrays: ArenaArrays, copies: Copies, on_taken: Callable[[int], None]) -> None:
+    def __init__(
+        self, store: HostStore, arrays: ArenaArrays, copies: Copies, tell: Callable[[int, bool], None]
+    ) -> None:
         self._store = store
         self._arrays = arrays
         self._copies = copies
-        self._on_taken = on_taken
+        self._tell = tell
         self._incoming: dict[int, _Incoming] = {}
         self._early: dict[int, _Data] = {}
+        self._lost_early: set[int] = set()
         self._last = -1
 
     def take(self, message: TakeShard) -> None:
@@ -63,14 +66,18 @@ class Moves:
                 message.client, message.handle, message.shard, message.spec.size_bytes, message.device, come
             )
             incoming.has_room |= has_room
-        except StoreError as error:
-            incoming.has_room, incoming.found = True, Failure("RefusedError", str(error))
+        except StoreError:
+            self._fail(incoming)
+            return
+        if message.move in self._lost_early:
+            self._lost_early.remove(message.move)
+            self._fail(incoming)
         early = self._early.pop(message.move, None)
         if early is not None:
             try:
                 self.receive(message.move, early)
-            except FrameError as error:
-                self._find(incoming, Failure("LostError", str(error)))
+            except FrameError:
+                self._fail(incoming)
 
     def give(self, message: GiveShard, send: Callable[[int, Send, Found], None]) -> None:
         """Send a shard, or why there is none."""
@@ -95,6 +102,14 @@ class Moves:
         else:  # the other host lends it, and leaves
             own = self._arrays.empty(array.shape, array.dtype)
             self._copies.copy(own, array, partial(self._find, incoming, own))
+
+    def lose(self, move: int) -> None:
+        """Take note that a shard was lost on its way; the host that had it has it still."""
+        incoming = self._incoming.get(move)
+        if incoming is not None:
+            self._fail(incoming)
+        elif move > self._last:
+            self._lost_early.add(move)
 
     def forget(self, message: ForgetShards) -> None:
         """Forget shards that came, or are still to come."""
@@ -121,7 +136,14 @@ class Moves:
             of = incoming.message
             self._end(incoming)
             self._store.put(of.client, of.handle, of.shard, incoming.found)
-            self._on_taken(of.move)
+            self._tell(of.move, True)
+
+    def _fail(self, incoming: _Incoming) -> None:
+        """Let a shard go where it was, so that the server may begin its move again."""
+        of = incoming.message
+        self._end(incoming)
+        self._store.forget(of.client, of.handle, [of.shard])
+        self._tell(of.move, False)
 
     def _end(self, incoming: _Incoming) -> None:
         del self._incoming[incoming.message.move]
@@ -146,7 +168,7 @@ class PieceRouter:
     def lose(self, number: int, edge: int, destination: int, source: int, cause: str, /) -> None:
         """Take note that a piece was lost on its way."""
         if number < 0:
-            self._moves.receive(-1 - number, Failure("LostError", cause))
+            self._moves.lose(-1 - number)
         else:
             self._dataflow.lose(number, edge, destination, source, cause)
 

@@ -77,10 +77,11 @@ class Peers:
 
     def take_addresses(self, addresses: Mapping[int, str]) -> None:
         """Take note of where all hosts listen. Those that are not named are gone, and read nothing any more."""
+        gone = self._addresses.keys() - addresses.keys()
         self._addresses = dict(addresses)
         for ended in [each for each in self._ended.values() if each.host not in addresses]:
             self._ended.pop(ended.number).lent.clear()
-        self._incoming = {key: each for key, each in self._incoming.items() if each.sender in addresses}
+        self._incoming = {key: each for key, each in self._incoming.items() if each.sender not in gone}
 
     def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
         """Send a piece, which does not change any more."""

@@ -235,8 +235,8 @@ class Executor:
         else:
             self._peers.send_piece(send.host, execution, send, found)
 
-    def _tell_taken(self, move: int) -> None:
-        self._server.send(Kind.MESSAGE, messages.encode(messages.ShardTaken(move)))
+    def _tell_taken(self, move: int, is_there: bool) -> None:
+        self._server.send(Kind.MESSAGE, messages.encode(messages.ShardTaken(move, is_there)))
 
     def _fetch(self, message: messages.FetchShard) -> None:
         give = partial(self._answer_fetch, message)

@@ -75,7 +75,10 @@ class HostStore:
     ) -> tuple[Reservation, bool]:
         """Reserve memory for a shard that a client holds and that comes from elsewhere; see ``HostMemory.reserve``."""
         name = self.name_of(client, handle)
-        reserved = self.memory.reserve(client, None, device, [(name, shard, size_bytes)], (), (), on_ready)
+        if self.memory.holds(name, shard):  # it was to come before, for another client
+            reserved = self.memory.reserve(client, None, device, (), [(name, shard)], (), on_ready)
+        else:
+            reserved = self.memory.reserve(client, None, device, [(name, shard, size_bytes)], (), (), on_ready)
         self._kept.add((client, handle))
         return reserved
 

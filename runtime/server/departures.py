@@ -85,10 +85,12 @@ class Departures:
         return not departure.arrays
 
     def taken(self, message: messages.ShardTaken) -> None:
-        """Note that a shard has come to its new host."""
+        """Note that a shard has come to its new host, or did not and has to move again."""
         shard = self._moves.pop(message.move, None)
         if shard is not None:
-            shard.is_taken = True
+            shard.is_taken = message.is_there
+            if not message.is_there:
+                shard.move = None
 
     def _has_moved(self, departure: Departure, array: _MovingArray) -> bool:
         held = array.held
