@@ -24,6 +24,10 @@ ITEM_BYTES = {
 }
 """The dtypes that arrays have: those that NumPy and PyTorch share, by their common name."""
 
+_MOST_AXES = 64
+_MOST_BYTES = 2**63 - 1
+"""Of an array of NumPy."""
+
 UNBOUNDED: Final = 2**63 - 1
 """The number of rows of a ragged array of which no bound is known. It is no power of two, as bounds are."""
 
@@ -35,8 +39,8 @@ class ArraySpec:
     How many rows a **ragged** array has depends on data; ``shape`` says at most how many. None as the first size says
     that no bound is known: the array is ragged then, and **unbounded**.
 
-    Raises ValueError for a negative size, for None elsewhere, and for a ragged array without axes; TypeError for a
-    dtype that NumPy and PyTorch do not share.
+    Raises ValueError for a negative size, for None elsewhere, for a ragged array without axes, and for more axes or
+    bytes than arrays have; TypeError for a dtype that NumPy and PyTorch do not share.
     """
 
     shape: tuple[int, ...]
@@ -51,12 +55,20 @@ class ArraySpec:
         object.__setattr__(self, "shape", tuple([UNBOUNDED if size is None else int(size) for size in sizes]))
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "is_ragged", is_ragged or not is_bounded)
+        if self.dtype not in ITEM_BYTES:
+            raise TypeError(f"dtype: expected one of {', '.join(ITEM_BYTES)}, got {self.dtype!r}")
         if any(size < 0 for size in self.shape):
             raise ValueError(f"shape: sizes must not be negative, got {self.shape}")
         if self.is_ragged and not self.shape:
             raise ValueError("shape: a ragged array must have an axis")
-        if self.dtype not in ITEM_BYTES:
-            raise TypeError(f"dtype: expected one of {', '.join(ITEM_BYTES)}, got {self.dtype!r}")
+        if len(self.shape) > _MOST_AXES or self._least_bytes > _MOST_BYTES:
+            raise ValueError(f"shape: no array has {len(self.shape)} axes and {self._least_bytes} bytes")
+
+    @property
+    def _least_bytes(self) -> int:
+        """Bytes of its elements with one where it has none, as NumPy counts them."""
+        sizes = self.shape if self.is_bounded else self.shape[1:]
+        return math.prod(max(1, size) for size in sizes) * ITEM_BYTES[self.dtype]
 
     @property
     def is_bounded(self) -> bool:

@@ -108,6 +108,8 @@ def _chosen(
         ]
     found: list[tuple[int, ...]] = []
     for group in groups:
+        if num_devices > len(group):
+            continue
         if request.is_mesh or (request.constraints.contiguous and island.mesh is not None):
             shapes = [request.shape] if request.is_mesh else _blocks(num_devices, len(island.mesh or ()))
             chosen = [_mesh(shape, island, group, inventory) for shape in shapes]
@@ -134,7 +136,9 @@ def _blocks(num_devices: int, sides: int) -> list[tuple[int, ...]]:
             yield (count,)
             return
         for side in range(least, count + 1):
-            if count % side == 0 and side**sides <= count:
+            if side**sides > count:
+                return
+            if count % side == 0:
                 yield from ((side, *rest) for rest in shapes(count // side, sides - 1, side))
 
     return list(shapes(num_devices, sides, 1))

@@ -212,7 +212,9 @@ class Account:
         if self.pins[handle]:
             return False
         del self.pins[handle]
-        return handle in self.retired
+        is_retired = handle in self.retired
+        self.retired.discard(handle)
+        return is_retired
 
     def needs_no_more(self, handles: Iterable[int]) -> list[int]:
         """Note that the client needs arrays no more; return those that no publication holds."""

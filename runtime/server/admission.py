@@ -13,6 +13,7 @@ from runtime.server.accounts import Account, Ledger
 
 _MOST_HELD = 1000
 _MOST_HELD_BYTES = 64 << 20
+_NOTHING = memoryview(b"")
 
 
 class Admission:
@@ -38,23 +39,27 @@ class Admission:
             self._start(account, message, payload)
             return
         account.ledger.waiting[account] = None
-        account.held_back.append((message, payload))
-        account.held_back_bytes += len(payload)
-        if len(account.held_back) >= _MOST_HELD or account.held_back_bytes >= _MOST_HELD_BYTES:
-            account.channel.pause()
+        self._hold(account, message, payload)
 
     def take(self, account: Account, message: object) -> None:
         """Handle another message, or hold back what must come after programs that are held back."""
         if account.held_back:
             rest = self._rest(account, message)
             if rest is message:
-                account.held_back.append((message, memoryview(b"")))
+                self._hold(account, message)
                 return
             if isinstance(message, messages.Release) and isinstance(rest, messages.Release):
-                account.held_back.append((rest, memoryview(b"")))
+                self._hold(account, rest)
                 late = set(rest.handles)
                 message = messages.Release(tuple(each for each in message.handles if each not in late))
         self._handle(account, message)
+
+    def _hold(self, account: Account, message: object, payload: memoryview = _NOTHING) -> None:
+        """Hold a message back. Where that is very much, the connection is read no further."""
+        account.held_back.append((message, payload))
+        account.held_back_bytes += len(payload)
+        if len(account.held_back) >= _MOST_HELD or account.held_back_bytes >= _MOST_HELD_BYTES:
+            account.channel.pause()
 
     def ended(self, ledger: Ledger) -> None:
         """Note that a program of a client has ended."""

@@ -108,17 +108,18 @@ class Membership:
         expected = self._expected[number] = asyncio.Event()
         self._joining.add(number)
         settings = self._host_settings(number)
-        if message.is_by_hand:
-            account.channel.send(messages.HostAdmitted(message.request, settings))
-        else:
-            self._substrate.spawn(settings)
         try:
+            if message.is_by_hand:
+                account.channel.send(messages.HostAdmitted(message.request, settings))
+            else:
+                self._substrate.spawn(settings)
             await asyncio.wait_for(expected.wait(), _PATIENCE_S)
-        except TimeoutError:
+        except (TimeoutError, OSError) as error:
             self._expected.pop(number, None)
             self._joining.discard(number)
             del self._islands.hosts[number]
-            raise ValueError(f"host {number}: did not connect within {_PATIENCE_S:g} s") from None
+            why = str(error) or f"did not connect within {_PATIENCE_S:g} s"
+            raise ValueError(f"host {number}: {why}") from None
         return messages.HostAdded(message.request, number)
 
     async def _remove(self, message: messages.RemoveHost) -> messages.HostRemoved:
@@ -135,6 +136,7 @@ class Membership:
             ):
                 await asyncio.sleep(_OFTEN_S)
                 if number not in self._hosts:
+                    self.departures.advance(departure)  # what was lost needs no room elsewhere
                     raise ValueError(f"host {number}: ended before all of its arrays had moved")
             del self._hosts[number]
             self._islands.remove_host(number)
@@ -149,18 +151,21 @@ class Membership:
         self._tell_peers()
         failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
         self._executions.abort_on(host.number, failure)
+        lost = []
         for account in self._accounts.values():
             account.groups += 1
             for held in account.arrays.values():
                 if held.failure is None and host.number in held.layout.placement.shards_by_host:
                     held.failure = failure
-                    held.end(is_there=False)
+                    lost.append(held)
         self._fetches.fail_on(host.number, failure)
         remapped, unmapped = self._islands.remove_host(host.number)
         self._place(remapped)
         by_label = {account.label: account for account in self._accounts.values()}
-        for lost in unmapped:
-            by_label[lost.client].displace(lost.number)
+        for each in unmapped:
+            by_label[each.client].displace(each.number)
+        for held in lost:  # last, for those who wait for them go on
+            held.end(is_there=False)
 
     def _place(self, slices: Sequence[Slice]) -> None:
         by_label = {account.label: account for account in self._accounts.values()}

@@ -17,7 +17,7 @@ from runtime.server.hosts import Host
 from runtime.structures import count_arrays, from_plain
 
 _MOST_CHARACTERS = 200
-_FIRST_HANDLE = 1 << 62
+FIRST_OPENED_HANDLE = 1 << 62
 """Of arrays that clients open; they number their own from 0."""
 
 
@@ -38,7 +38,7 @@ class Publications:
         self._hosts = hosts
         self._release = release
         self._published: dict[str, _Publication] = {}
-        self._numbers = count(_FIRST_HANDLE)
+        self._numbers = count(FIRST_OPENED_HANDLE)
 
     def publish(self, account: Account, message: messages.Publish) -> None:
         """Publish arrays, and answer."""

@@ -26,7 +26,7 @@ from runtime.server.islands import Islands, cpus_of
 from runtime.server.membership import Membership
 from runtime.server.operations import Operations
 from runtime.server.plans import NumberedFunction, RegisteredProgram
-from runtime.server.publications import Publications
+from runtime.server.publications import FIRST_OPENED_HANDLE, Publications
 from runtime.server.settings import ClientSettings, ServerSettings
 from runtime.server.sizes import Sizes
 from runtime.server.status import StatusReports
@@ -256,7 +256,10 @@ class Server:
         if len(message.arguments) != len(program.arguments) or len(message.results) != len(program.results):
             account.channel.refuse(f"{program.name}: expected a handle for each argument and result")
             return
-        if any(each < 0 or each in account.arrays for each in message.results):
+        results = set(message.results)
+        if len(results) < len(message.results) or any(
+            not 0 <= each < FIRST_OPENED_HANDLE or each in account.arrays for each in results
+        ):
             account.channel.refuse(f"{program.name}: expected new handles for its results")
             return
         self._executions.start(account, registered, self._islands.epoch, message, payload)

@@ -82,6 +82,8 @@ class ClientSettings:
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
             raise ValueError(f"client {self.name}: weight: expected a number above 0, got {self.weight}")
+        if set("/#") & set(self.name):
+            raise ValueError(f"client {self.name}: a name has no / and no #, which stand in names of what clients have")
 
     def may_read(self, owner: str) -> bool:
         """Return whether the client may read what another one publishes."""

@@ -85,3 +85,26 @@ def test_an_error_in_a_turn_ends_the_loop() -> None:
     loop.take_turn(fail)
     with pytest.raises(ZeroDivisionError):
         loop.run()
+
+
+def test_a_turn_that_follows_at_once_takes_no_wake_up_away() -> None:
+    """Another thread takes a turn as soon as the first has ended, before that could wake the loop."""
+    loop = Loop()
+
+    class Handed:
+        """The lock of turns, which another thread gets with its release."""
+
+        lock, is_first = loop._turn, True
+
+        def acquire(self, *, blocking: bool) -> bool:
+            return self.lock.acquire(blocking=blocking)
+
+        def release(self) -> None:
+            self.lock.release()
+            if self.is_first:
+                self.is_first = False
+                loop.take_turn(lambda: None)
+
+    loop._turn = Handed()  # type: ignore[assignment]
+    loop.take_turn(lambda: loop.at(time.perf_counter() + 60, lambda: None))
+    assert loop._woken.recv(1) == b"\0"

@@ -42,3 +42,9 @@ def test_results_that_nobody_makes_are_refused(value: Value) -> None:
 def test_an_unknown_dtype_is_refused() -> None:
     with pytest.raises(TypeError, match="'bfloat16'"):
         ArraySpec((1,), "bfloat16")
+
+
+@pytest.mark.parametrize("shape", [(2**62, 2**62), (0, 2**70), (None, 2**62, 2), (1,) * 65, (2, 2**63 - 1)])
+def test_a_shape_that_no_array_has_is_refused(shape: tuple[int | None, ...]) -> None:
+    with pytest.raises(ValueError, match="no array has"):
+        ArraySpec(shape, "float64")

@@ -96,6 +96,7 @@ def test_strangers_send_no_pickle_and_nothing_large(runtime: rt.LocalRuntime) ->
         ([framed(messages.Execute(0, (5,), (0,)))], "there is no array 5"),
         ([framed(messages.Execute(0, (), (0,)))], "chain: expected a handle for each argument and result"),
         ([framed(messages.Execute(0, (-1,), (-1,)))], "chain: expected new handles for its results"),
+        ([framed(messages.Execute(0, (-1,), (1 << 62,)))], "chain: expected new handles for its results"),
     ],
 )
 def test_messages_of_clients_that_the_server_refuses(runtime: rt.LocalRuntime, sent: list[bytes], says: str) -> None:

@@ -443,3 +443,32 @@ def test_who_waits_for_rows_hears_of_a_host_that_ends() -> None:
         assert ended == [rt.LostError]
         del held, waiting, thread
         until(lambda: is_empty(runtime))
+
+
+@pytest.mark.slow
+def test_a_host_that_ends_with_published_rows_on_their_way_is_gone_for_all() -> None:
+    with rt.local(hosts=2, devices=1, device_memory_bytes=1000, host_memory_bytes=0) as runtime:
+        both = runtime.make_virtual_device_set().add_slice(2)
+        made = rt.pmap(repeated, devices=both)
+        held = made(np.array([100.0, 100.0])).wait(PATIENCE_S)
+        waiting = made(np.array([50.0, 50.0]))
+        runtime.publish("rows", waiting)
+        ended: list[type[BaseException]] = []
+
+        def open_it() -> None:
+            try:
+                runtime.open("local/rows")
+            except rt.RuntimeFailure as error:
+                ended.append(type(error))
+
+        thread = threading.Thread(target=open_it)
+        thread.start()
+        until(lambda: [host["stalled"] for host in hosts(runtime)] == [1, 1])
+        time.sleep(0.1)
+        os.kill(hosts(runtime)[0]["pid"], signal.SIGKILL)
+        until(lambda: len(hosts(runtime)) == 1)
+        one = runtime.make_virtual_device_set().add_slice(1)
+        assert len(rt.pmap(repeated, devices=one)(np.array([20.0])).numpy(PATIENCE_S)) == 20
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+        del held, waiting

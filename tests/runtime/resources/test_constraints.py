@@ -167,3 +167,9 @@ def test_what_cannot_hold_is_named(asked: Constraints, says: str) -> None:
     used = device_set if asked.contiguous else manager.make_virtual_device_set("c")
     with pytest.raises(DoesNotFitError, match=says):
         used.add_slice(3, constraints=asked)
+
+
+def test_more_devices_than_there_could_be_are_refused_at_once() -> None:
+    manager = manager_of(cores(4), mesh=(2, 2))
+    with pytest.raises(DoesNotFitError):
+        manager.make_virtual_device_set("c").add_slice(10**15, constraints=Constraints(contiguous=True))

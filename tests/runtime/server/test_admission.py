@@ -167,3 +167,17 @@ def test_what_is_held_back_of_a_connection_that_has_ended_is_forgotten() -> None
     clients.end(0)
     clients.turn()
     assert (len(clients.done), clients.ledger.running) == (1, 0)
+
+
+def test_a_connection_with_much_held_back_is_read_no_further_whatever_it_sends() -> None:
+    clients = Clients(1)
+    account = clients.accounts[0]
+    for number in range(2):
+        clients.admission.execute(account, messages.Execute(0, (), (number,)), memoryview(b""))
+    reading = cast("Reading", account.channel)
+    for number in range(2000):
+        clients.admission.take(account, messages.Fetch(number, 1, True))
+        if reading.is_paused:
+            break
+    assert reading.is_paused
+    assert len(account.held_back) == 1000
