@@ -194,7 +194,7 @@ class Dataflow:
                 self._wait(number, partial(self._receive_early, number, edge, destination, source, data))
             return
         arrival = self._expected(execution, edge, destination, source)
-        self._arrive(execution, arrival, data if isinstance(data, Failure) else array_of(data, arrival))
+        self._arrive(execution, arrival, data if isinstance(data, Failure) else array_of(data, *arrival.form))
 
     def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
         """Fail the computation that waits for a piece, which was lost on its way, if there is one."""
@@ -220,7 +220,7 @@ class Dataflow:
         if execution is None:
             return None
         arrival = self._expected(execution, edge, destination, source)
-        shape_of(size_bytes, arrival)
+        shape_of(size_bytes, *arrival.form)
         if arrival.receipt.is_direct:
             return None
         return self._assembly(execution, arrival.receipt).place(arrival.piece, size_bytes)

@@ -14,15 +14,14 @@ from runtime.program import Value
 
 
 class Arrival(NamedTuple):
-    """A piece of a local input: of which shard of which node, and the array that it is."""
+    """A piece of an input of a local shard of a node; its ``form`` is shape, dtype, and whether it is ragged."""
 
     node: int
     shard: int
     position: int
     receipt: Receipt
     piece: Piece
-    dtype: np.dtype[np.generic]
-    shape: tuple[int, ...]
+    form: tuple[tuple[int, ...], np.dtype[np.generic], bool]
 
 
 class Delivery(NamedTuple):
@@ -65,7 +64,8 @@ class Hops:
                 raise KeyError(source)
             piece = to.resharding.piece(source, destination)
             shape = tuple(each.stop - each.start for each in piece.destination_slices)
-            found = Arrival(to.node, destination, to.position, receipt, piece, np.dtype(to.spec.dtype), shape)
+            form = (shape, np.dtype(to.spec.dtype), to.spec.is_ragged)
+            found = Arrival(to.node, destination, to.position, receipt, piece, form)
             self._arrivals[edge, destination, source] = found
         return found
 

@@ -4,17 +4,16 @@ They travel as pieces do, straight from host to host. Their executions are negat
 hosts are told by the server, and the shard may come before its word: then it waits.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from runtime.executor.computations import Array
 from runtime.executor.copies import Copies
 from runtime.executor.incoming import Receiver
 from runtime.executor.memory import Reservation
+from runtime.executor.pieces import array_of
 from runtime.executor.store import Found, HostStore
 from runtime.frames import FrameError
 from runtime.lowering.resharding import Piece
@@ -96,7 +95,8 @@ class Moves:
         if isinstance(data, Failure):
             self._find(incoming, data)
             return
-        array = _array_of(incoming.message, data)
+        spec = incoming.message.spec
+        array = array_of(data, spec.shape, np.dtype(spec.dtype), spec.is_ragged)
         if array.flags.writeable:
             self._find(incoming, array)
         else:  # the other host lends it, and leaves
@@ -175,16 +175,6 @@ class PieceRouter:
     def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int, /) -> memoryview | None:
         """Return the memory where a piece is needed, or None if any will do."""
         return None if number < 0 else self._dataflow.place(number, edge, destination, source, size_bytes)
-
-
-def _array_of(message: TakeShard, data: bytearray | memoryview) -> Array:
-    """Return a shard that has come as an array on the same memory. Raises FrameError where it cannot be one."""
-    spec, dtype = message.spec, np.dtype(message.spec.dtype)
-    row_bytes = math.prod(spec.shape[1:]) * dtype.itemsize
-    shape = (len(data) // max(1, row_bytes), *spec.shape[1:]) if spec.is_ragged else spec.shape
-    if not spec.is_met_by(shape) or math.prod(shape) * dtype.itemsize != len(data):
-        raise FrameError(f"expected {spec} as shard {message.shard} of array {message.handle}, got {len(data)} bytes")
-    return np.frombuffer(data, dtype).reshape(shape)
 
 
 def _execution(move: int) -> int:
