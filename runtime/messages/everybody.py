@@ -1,0 +1,35 @@
+"""What everybody says: who speaks, and why there is no result."""
+
+from dataclasses import dataclass
+
+from runtime.errors import CAUSES, LostError, RuntimeFailure
+
+VERSION = 1
+"""Of these messages; processes of different versions do not talk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no result: the name of an error of ``runtime.errors``, and its message."""
+
+    kind: str
+    message: str
+
+    def error(self) -> RuntimeFailure:
+        """Return it as an exception."""
+        return CAUSES.get(self.kind, LostError)(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number.
+
+    Hosts number their connections to each other, so that they can speak of a ``connection`` that has ended.
+    """
+
+    version: int
+    role: str
+    name: str
+    token: str
+    address: str = ""
+    connection: int = 0
