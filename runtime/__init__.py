@@ -29,10 +29,11 @@ from runtime.errors import (
 )
 from runtime.functions import Function, function, timer
 from runtime.inputs import InputPipeline, input_pipeline
+from runtime.mapping import Mapped, pmap
 from runtime.program import Program
 from runtime.resources.slices import Constraints
 from runtime.server.settings import Quota
-from runtime.tracing import Mapped, TracedArray, TracedFunction, pmap, program
+from runtime.tracing import TracedArray, TracedFunction, program
 
 __all__ = [
     "Array",

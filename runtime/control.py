@@ -13,9 +13,10 @@ import numpy as np
 from runtime.arrays import ArraySpec
 from runtime.client.array import Array
 from runtime.functions import function
+from runtime.mapping import Mapped
 from runtime.stepping import is_stepping
 from runtime.structures import Structure, flatten, unflatten
-from runtime.tracing import Mapped, Trace, TracedArray, current_trace, spec_of
+from runtime.tracing import Trace, TracedArray, current_trace, spec_of
 
 _PREDICATE = ArraySpec((), "bool")
 

@@ -17,7 +17,8 @@ from runtime.arrays import ArraySpec
 from runtime.client.slices import VirtualSlice
 from runtime.errors import InputEndedError, RuntimeFailure
 from runtime.functions import Function
-from runtime.tracing import Mapped, current_trace
+from runtime.mapping import Mapped
+from runtime.tracing import current_trace
 
 _CLOSING = -1
 

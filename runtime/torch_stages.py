@@ -16,8 +16,8 @@ import torch
 from runtime.client.slices import VirtualSlice
 from runtime.collectives import all_reduce
 from runtime.functions import function
+from runtime.mapping import pmap
 from runtime.pipelines import Stage
-from runtime.tracing import pmap
 
 Tensors = Sequence[torch.Tensor]
 

@@ -7,7 +7,8 @@ import pytest
 
 from runtime.arrays import ArraySpec
 from runtime.functions import function, timer
-from runtime.tracing import TracedProgram, pmap, program
+from runtime.mapping import pmap
+from runtime.tracing import TracedProgram, program
 
 
 @dataclass
