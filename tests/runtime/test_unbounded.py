@@ -1,15 +1,7 @@
 """Arrays of which no bound is known: calls that return as many rows as they like, and what follows them."""
 
-import gc
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,24 +13,16 @@ import runtime as rt
 from runtime.arrays import UNBOUNDED
 from runtime.codec import decode_plain
 from runtime.program import Call, Input, Output, Value
-from runtime.substrates.local import module_environment
 from tests.patience import PATIENCE_S
 from tests.runtime.test_tracing import FOUR, TWO
+from tests.runtime.unbounded import ROWS, double, repeated
 
 EXPERTS = 3
-ROWS = rt.ArraySpec((None, 2), "float64")
-same = rt.function(library="numpy", outputs=lambda x, *_: x)
-double = same(lambda x: x * 2)
 
 
 @rt.function(library="numpy", outputs=[ROWS] * EXPERTS)
 def route(x: Any) -> Any:
     return tuple(x[x[:, 0] % EXPERTS == number] for number in range(EXPERTS))
-
-
-@rt.function(library="numpy", outputs=rt.ArraySpec((None,), "float64"))
-def repeated(count: Any) -> Any:
-    return np.full(int(count[0]), count[0])
 
 
 @rt.function(library="numpy", outputs=rt.ArraySpec((), "bool"))
@@ -49,23 +33,6 @@ def has_rows(x: Any) -> Any:
 @rt.function(library="numpy", outputs=ROWS)
 def without_last(x: Any) -> Any:
     return x[:-1]
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
-
-
-def is_empty(runtime: rt.Runtime) -> bool:
-    gc.collect()
-    keys = ("handles", "spilled_bytes", "stalled")
-    return all(not any(host[key] for key in keys) and not any(host["device_bytes"]) for host in hosts(runtime))
-
-
-def hosts(runtime: rt.Runtime) -> list[dict[str, Any]]:
-    return list(runtime.status()["hosts"])
 
 
 # Specs and programs
@@ -130,7 +97,7 @@ def test_there_is_no_program_of_a_function_with_such_a_call_even_if_it_catches_t
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[rt.LocalRuntime]:
-    with rt.local(islands=2, hosts=2, devices=2, quotas={"few": rt.Quota(most_bytes=200)}) as started:
+    with rt.local(islands=2, hosts=2, devices=2) as started:
         yield started
 
 
@@ -230,35 +197,6 @@ def test_what_is_no_array_of_the_runtime_is_no_result(four: rt.VirtualSlice) -> 
 
 
 @pytest.mark.slow
-def test_an_error_in_the_middle_comes_where_rows_are_waited_for(four: rt.VirtualSlice) -> None:
-    @rt.function(library="numpy", outputs=ROWS)
-    def some(x: Any) -> Any:
-        if (x < 0).any():
-            raise ValueError("no luck")
-        return x
-
-    made, doubled = rt.pmap(some, devices=four), rt.pmap(double, devices=four)
-    wrong = rt.pmap(same(lambda x: x["no such thing"]), devices=four)
-    f = rt.program(lambda x: doubled(made(x)))
-    x = np.zeros((4, 2))
-    x[2] = -1  # one shard fails, and the others have rows
-    with pytest.raises(rt.ComputationError, match="no luck"):
-        f(x)
-    failed = made(x)
-    for _ in range(2):
-        with pytest.raises(rt.ComputationError, match="no luck"):
-            failed.numpy(PATIENCE_S)
-        with pytest.raises(rt.ComputationError, match="no luck"):
-            doubled(failed)
-    with pytest.raises(rt.ComputationError, match="only integers"):
-        rt.program(lambda x: wrong(made(x)))(x * x).wait(PATIENCE_S)
-    other = rt.pmap(rt.function(library="numpy", outputs=ROWS)(lambda x: x[0]), devices=four)
-    with pytest.raises(rt.ComputationError, match=r"stated that it returns \(float64\[\?,2\]\), and returned"):
-        other(x).wait(PATIENCE_S)
-    assert (f(x * x).numpy(PATIENCE_S) == 2 * x * x).all()
-
-
-@pytest.mark.slow
 def test_batches_of_input_pipelines_may_have_any_number_of_rows(four: rt.VirtualSlice) -> None:
     def batches(step: int, shard: int, shards: int) -> Iterator[Any]:
         for number in range(step, 3):
@@ -287,189 +225,3 @@ def test_clients_and_threads_do_not_wait_for_each_other(runtime: rt.LocalRuntime
         for thread in threads:
             thread.join()
     assert found == {(number, step): [2.0 * step] * 4 * step for number in range(3) for step in range(10)}
-
-
-@pytest.mark.slow
-def test_rows_count_in_the_quota_when_they_are_there(runtime: rt.LocalRuntime) -> None:
-    def held() -> int:
-        (client,) = [each for each in runtime.status()["clients"] if each["client"].startswith("few#")]
-        return int(client["total"]["held_bytes"])
-
-    with rt.connect(runtime.address, runtime.tokens["few"]) as client:
-        two = client.make_virtual_device_set().add_slice(2, island="island-1")
-        made, doubled = rt.pmap(repeated, devices=two), rt.pmap(double, devices=two)
-        kept = made(np.array([2.0, 10.0])).wait(PATIENCE_S)
-        assert held() == 8 * 12
-        refused = made(np.array([4.0, 20.0]))
-        with pytest.raises(rt.RefusedError, match=r"client few: quota: it holds \d+ of at most 200 bytes"):
-            refused.wait(PATIENCE_S)
-        with pytest.raises(rt.RefusedError, match="quota"):
-            doubled(refused)
-        until(lambda: held() == 8 * 12 and sum(sum(host["device_bytes"]) for host in hosts(runtime)) == 8 * 12)
-        del kept
-        until(lambda: held() == 0)
-        assert len(made(np.array([4.0, 20.0])).wait(PATIENCE_S)) == 24
-        del refused
-        until(lambda: held() == 0)
-    until(lambda: is_empty(runtime))
-
-
-# Memory
-
-
-@pytest.fixture
-def small() -> Iterator[rt.LocalRuntime]:
-    with rt.local(devices=2, device_memory_bytes=1000, host_memory_bytes=0, quotas={"other": rt.Quota()}) as started:
-        yield started
-
-
-@rt.function(library="numpy", outputs=rt.ArraySpec((None,), "float64"))
-def once_it_is_there(path: Any, count: Any) -> Any:
-    while not Path(bytes(path).decode()).exists():
-        time.sleep(0.01)
-    return np.full(int(count[0]), count[0])
-
-
-@pytest.mark.slow
-def test_rows_wait_for_room_and_others_run_on(small: rt.LocalRuntime, tmp_path: Path) -> None:
-    one = small.make_virtual_device_set().add_slice(1)
-    fill = rt.function(library="numpy", outputs=rt.ArraySpec((75,), "float64"))(lambda x: np.full(75, x[0]))
-    held = rt.pmap(fill, devices=one)(np.ones(1)).wait(PATIENCE_S)
-    gate = tmp_path / "gate"
-    path = np.frombuffer(str(gate).encode(), np.uint8)
-    waiting = rt.pmap(once_it_is_there, devices=one, in_axes=(None, 0))(path, np.array([60.0]))  # of 400 bytes, 480
-    others = rt.pmap(double, devices=one)(np.ones(3))
-    until(lambda: sum(hosts(small)[0]["queued"]) == 2)  # they have their memory
-    gate.touch()
-    assert others.numpy(PATIENCE_S).tolist() == [2.0] * 3
-    with pytest.raises(TimeoutError):
-        waiting.wait(0.3)
-    (host,) = hosts(small)
-    assert (host["device_bytes"][0], host["stalled"], host["queued"], host["executions"]) == (624, 1, [0, 0], 0)
-    del held
-    assert waiting.wait(PATIENCE_S).known_spec.shape == (64,)
-    until(lambda: hosts(small)[0]["device_bytes"] == [24 + 480, 0])
-    assert waiting.numpy(PATIENCE_S).tolist() == [60.0] * 60
-    del waiting, others
-    until(lambda: is_empty(small))
-
-
-@pytest.mark.slow
-def test_rows_that_can_never_fit_fail_by_name(small: rt.LocalRuntime) -> None:
-    two = small.make_virtual_device_set().add_slice(2)
-    made, doubled = rt.pmap(repeated, devices=two), rt.pmap(double, devices=two)
-    for counts in ((1.0, 126.0), (200.0, 200.0)):
-        failed = made(np.array(counts))
-        for ask in (failed.wait, failed.numpy):
-            with pytest.raises(rt.RefusedError, match=r"repeated: .* exceed the 1,000 of device [01]"):
-                ask(PATIENCE_S)
-        with pytest.raises(rt.RefusedError, match="exceed the 1,000"):
-            doubled(failed)
-    assert len(made(np.array([125.0, 125.0])).numpy(PATIENCE_S)) == 250
-    del failed, ask
-    until(lambda: is_empty(small))
-
-
-VICTIM = """
-import sys
-import numpy
-import runtime as rt
-from tests.runtime.test_unbounded import repeated
-
-client = rt.connect(*sys.argv[1:])
-both = client.make_virtual_device_set().add_slice(2)
-waiting = rt.pmap(repeated, devices=both)(numpy.array([50.0, 60.0]))
-try:
-    waiting.wait(0.2)
-except TimeoutError:
-    print("waits", flush=True)
-sys.stdin.readline()
-del waiting
-client.status()
-print("released", flush=True)
-sys.stdin.readline()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("is_released", [True, False], ids=["released", "killed"])
-def test_rows_that_wait_for_room_are_given_up_with_who_wants_them(small: rt.LocalRuntime, is_released: bool) -> None:
-    def state() -> tuple[list[int], int]:
-        (host,) = hosts(small)
-        return sorted(host["device_bytes"]), host["stalled"]
-
-    one = small.make_virtual_device_set().add_slice(1)
-    held: Any = rt.pmap(repeated, devices=one)(np.array([100.0])).wait(PATIENCE_S)
-    command = [sys.executable, "-c", VICTIM, small.address, small.tokens["other"]]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=module_environment()
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == "waits\n"
-        until(lambda: state() in (([400, 800], 1), ([480, 800], 1)))
-        if is_released:
-            process.stdin.write("\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == "released\n"
-            until(lambda: state() == ([0, 800], 0))
-        process.kill()
-    until(lambda: state() == ([0, 800], 0))
-    assert len(rt.pmap(repeated, devices=one)(np.array([25.0])).wait(PATIENCE_S)) == 25
-    del held
-    until(lambda: is_empty(small))
-
-
-@contextmanager
-def two_full_hosts() -> Iterator[tuple[rt.LocalRuntime, rt.Array, rt.Array]]:
-    """Two hosts, an array that fills them, and one whose rows wait for room there. Whoever uses it drops the arrays."""
-    with rt.local(hosts=2, devices=1, device_memory_bytes=1000, host_memory_bytes=0) as runtime:
-        made = rt.pmap(repeated, devices=runtime.make_virtual_device_set().add_slice(2))
-        arrays = [made(np.array([100.0, 100.0])).wait(PATIENCE_S), made(np.array([50.0, 50.0]))]
-        yield runtime, arrays.pop(0), arrays.pop()
-
-
-@pytest.mark.slow
-def test_who_waits_for_rows_hears_of_a_host_that_ends() -> None:
-    with two_full_hosts() as (runtime, held, waiting):
-        until(lambda: [host["stalled"] for host in hosts(runtime)] == [1, 1])
-        ended: list[type[BaseException]] = []
-
-        def wait(array: rt.Array) -> None:
-            try:
-                array.wait(PATIENCE_S)
-            except rt.RuntimeFailure as error:
-                ended.append(type(error))
-
-        thread = threading.Thread(target=wait, args=(waiting,))
-        thread.start()
-        time.sleep(0.1)
-        os.kill(hosts(runtime)[0]["pid"], signal.SIGKILL)
-        thread.join(PATIENCE_S)
-        assert ended == [rt.LostError]
-        del held, waiting, thread
-        until(lambda: is_empty(runtime))
-
-
-@pytest.mark.slow
-def test_a_host_that_ends_with_published_rows_on_their_way_is_gone_for_all() -> None:
-    with two_full_hosts() as (runtime, _held, waiting):
-        runtime.publish("rows", waiting)
-        ended: list[type[BaseException]] = []
-
-        def open_it() -> None:
-            try:
-                runtime.open("local/rows").wait(PATIENCE_S)
-            except rt.RuntimeFailure as error:
-                ended.append(type(error))
-
-        thread = threading.Thread(target=open_it)
-        thread.start()
-        until(lambda: [host["stalled"] for host in hosts(runtime)] == [1, 1])
-        time.sleep(0.1)
-        os.kill(hosts(runtime)[0]["pid"], signal.SIGKILL)
-        until(lambda: len(hosts(runtime)) == 1)
-        one = runtime.make_virtual_device_set().add_slice(1)
-        assert len(rt.pmap(repeated, devices=one)(np.array([20.0])).numpy(PATIENCE_S)) == 20
-        thread.join(PATIENCE_S)
-        assert ended == [rt.LostError]
