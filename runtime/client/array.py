@@ -6,13 +6,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from runtime.arrays import ArraySpec, Sharding
+from runtime.client.arrivals import Arrival
+from runtime.client.habits import Asked, Habit
 
 
 class Fetcher(Protocol):
     """What an array needs of its client."""
 
     def fetch(self, array: "Array", data: bool, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
-        """Wait for an array, and return it if its data are asked for."""
+        """Wait for an array, and return its data if they are asked for, or have come anyway."""
 
     def release(self, handle: int) -> None:
         """Note that nobody needs an array any more. Any thread may call this, at any time."""
@@ -25,14 +27,25 @@ class Array:
     what failed gets the error of the function that raised, with the traceback of the user's code. When the last
     reference goes, the runtime forgets the array.
 
-    ``known_spec`` is what is known of it by now.
+    ``known_spec`` is what is known of it by now, ``arrival`` its way here where it was asked for beforehand.
     """
 
-    def __init__(self, client: Fetcher, handle: int, spec: ArraySpec, sharding: Sharding) -> None:
+    def __init__(
+        self,
+        client: Fetcher,
+        handle: int,
+        spec: ArraySpec,
+        sharding: Sharding,
+        habit: Habit | None = None,
+        arrival: Arrival | None = None,
+    ) -> None:
         self.client = client
         self.handle = handle
         self.known_spec = spec
         self.sharding = sharding
+        self.arrival = arrival
+        self._habit = habit or Habit()
+        self._is_asked = False
         self._data: np.ndarray[Any, Any] | None = None
 
     @property
@@ -59,17 +72,27 @@ class Array:
             RuntimeFailure: There are none, and there will not be; the class of the error says why.
             TimeoutError: They are not there yet.
         """
+        self._ask(Asked.DATA)
         if self._data is None:
-            self._data = self.client.fetch(self, True, timeout_s)
+            self._keep(self.client.fetch(self, True, timeout_s))
             assert self._data is not None
-            self._data.flags.writeable = False
         return self._data
 
     def wait(self, timeout_s: float | None = None) -> "Array":
         """Wait until it is computed, without bringing it here; return the array. Raises as ``numpy``."""
+        self._ask(Asked.BEING_THERE)
         if self._data is None:
-            self.client.fetch(self, False, timeout_s)
+            self._keep(self.client.fetch(self, False, timeout_s))
         return self
+
+    def _ask(self, asked: Asked) -> None:
+        self._is_asked = True
+        self._habit.last = asked
+
+    def _keep(self, data: "np.ndarray[Any, Any] | None") -> None:
+        if data is not None:
+            data.flags.writeable = False
+            self._data = data
 
     def item(self) -> Any:
         """Return the only element, as a number of Python. Raises as ``numpy``."""
@@ -91,4 +114,6 @@ class Array:
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # made in part only, or at the end of the interpreter
+            if not self._is_asked:
+                self._habit.last = Asked.NOTHING
             self.client.release(self.handle)

@@ -7,18 +7,22 @@ from typing import Any
 import numpy as np
 
 from runtime import messages
-from runtime.client.array import Array
+from runtime.arrays import ArraySpec, Sharding
 from runtime.client.requests import error_of
 from runtime.frames import Frame
 
 
 class Arrival:
-    """An array on its way to the client, shard by shard."""
+    """An array on its way to the client, shard by shard, or only the news that it is there.
 
-    def __init__(self, array: Array, data: bool) -> None:
-        self._array = array
-        self._data = data
-        spec, sharding = array.known_spec, array.sharding
+    ``rows`` are those of its largest shard, where no bound was known before, and -1 otherwise.
+    """
+
+    def __init__(self, spec: ArraySpec, sharding: Sharding, data: bool) -> None:
+        self.has_data = data
+        self.rows = -1
+        self._spec = spec
+        self._sharding = sharding
         self._left = sharding.shards if data and sharding.axis is not None else 1
         self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
         self._ragged: dict[int, np.ndarray[Any, Any]] = {}
@@ -27,11 +31,9 @@ class Arrival:
     def take(self, message: object, frame: Frame | None) -> bool:
         """Take a shard, or the news that there will be none; return whether nothing more is to come."""
         if isinstance(message, messages.Fetched) and frame is not None:
-            if self._data:
+            if self.has_data:
                 self._put(message.shard, frame.payload)
-            elif message.rows >= 0:
-                array = self._array
-                array.known_spec = array.sharding.bounded(array.known_spec, message.rows)
+            self.rows = message.rows
             self._left -= 1
             if self._left == 0:
                 ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
@@ -43,7 +45,7 @@ class Arrival:
         return True
 
     def _put(self, shard: int, payload: bytearray | memoryview) -> None:
-        spec, sharding = self._array.known_spec, self._array.sharding
+        spec, sharding = self._spec, self._sharding
         shape, data = sharding.shard_spec(spec).shape, np.frombuffer(payload, spec.dtype)
         if self._whole is None:
             self._ragged[shard] = data.reshape(len(data) // max(1, math.prod(shape[1:])), *shape[1:])

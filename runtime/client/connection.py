@@ -15,6 +15,7 @@ from runtime.frames import MOST_BYTES, Frame, FrameReader, Kind, prefix
 
 _OFTEN_S = 0.2
 _GREETING_S = 10.0
+_TOGETHER_BYTES = 1 << 16
 
 Taken = Callable[[object, Frame | None], bool]
 """Takes an answer with its frame, or the error that ended the connection; says whether it was the last answer."""
@@ -31,6 +32,7 @@ class ServerConnection:
         self._socket = dialled(address)
         self._lock = Lock()
         self._reader = FrameReader(MOST_BYTES)
+        self._unsent: list[bytes | memoryview] = []
         self._requests = count()
         self._waiting: dict[int, Taken] = {}
         self._on_time = on_time
@@ -49,25 +51,47 @@ class ServerConnection:
         return self._error
 
     def send(self, message: object, *payload: bytes | memoryview) -> None:
-        """Send a message. Raises why the connection has ended, if it has."""
+        """Send a message, after what was posted. Raises why the connection has ended, if it has."""
+        self.post(message, *payload)
+        self.flush()
+
+    def post(self, message: object, *payload: bytes | memoryview) -> None:
+        """Send a message with the next ``flush``; the payload must not change before. Raises as ``send``."""
         header = messages.encode(message)
         head = prefix(Kind.MESSAGE, header, sum(map(len, payload)))
         with self._lock:
             if self._error is not None:
                 raise self._error
+            self._unsent += (head, *payload)
+
+    def flush(self) -> None:
+        """Send what was posted: what is small together, so that the server wakes up once. Raises as ``send``."""
+        with self._lock:
+            unsent, self._unsent = self._unsent, []
+            if sum(map(len, unsent)) <= _TOGETHER_BYTES:
+                unsent = [b"".join(unsent)]
             try:
-                self._socket.sendall(head)
-                for part in payload:
+                for part in unsent:
                     self._socket.sendall(part)
             except OSError as error:
-                raise DisconnectedError(f"the server is gone: {error.strerror}") from None
+                raise self._error or DisconnectedError(f"the server is gone: {error.strerror}") from None
 
     def ask(self, make: Callable[[int], object], taken: Taken) -> int:
         """Send the message that ``make`` makes of a new request's number; ``taken`` gets the answers, in a thread."""
+        request = self.post_request(make, taken)
+        try:
+            self.flush()
+        except RuntimeFailure:
+            self._waiting.pop(request, None)
+            raise
+        return request
+
+    def post_request(self, make: Callable[[int], object], taken: Taken) -> int:
+        """Do the same with the next ``flush``. What ends the connection is given to ``taken``."""
         request = next(self._requests)
         self._waiting[request] = taken
         try:
-            self.send(make(request))
+            self.post(make(request))
         except RuntimeFailure:
             self._waiting.pop(request, None)
             raise

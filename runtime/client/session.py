@@ -7,10 +7,11 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,17 +20,27 @@ from runtime.arrays import ArraySpec
 from runtime.client.array import Array
 from runtime.client.arrivals import Arrival
 from runtime.client.connection import ServerConnection
+from runtime.client.habits import Asked, Habit
 from runtime.client.operations import Operations
 from runtime.client.requests import Requests, error_of
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
 from runtime.errors import RuntimeFailure
 from runtime.frames import Frame
 from runtime.functions import Function
-from runtime.program import Program, Value
+from runtime.program import Output, Program, Value
 from runtime.resources.slices import Constraints
 from runtime.structures import Structure, flatten, from_plain, to_plain, unflatten
 from runtime.traces import trace_events
 from runtime.tracing import TracedProgram
+
+
+class _Made(NamedTuple):
+    """A result that a program makes."""
+
+    value: Value
+    output: Output
+    habit: Habit
+
 
 _needed_in_ns: ContextVar[int] = ContextVar("needed_in_ns", default=-1)
 _MOST_UNNEEDED = 16
@@ -71,7 +82,7 @@ class Runtime(Operations):
         self._handles = count()
         self._numbers = count()
         self._functions: dict[Function, int] = {}
-        self._programs: dict[TracedProgram, tuple[int, tuple[Value, ...]]] = {}
+        self._programs: dict[TracedProgram, tuple[int, tuple[_Made, ...]]] = {}
         self._lock = Lock()
 
     @property
@@ -169,26 +180,37 @@ class Runtime(Operations):
             if len(self._unneeded) >= _MOST_UNNEEDED:
                 self._release_unneeded()
             number, made = self._registered(traced)
-            handles = {value: next(self._handles) for value in made}
+            handles = [next(self._handles) for _ in made]
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)
             data = [memoryview(each).cast("B") for each in given if not isinstance(each, Array) and each.nbytes]
-            execute = messages.Execute(number, taken, tuple(handles.values()), _needed_in_ns.get())
-            self._connection.send(execute, *data)
-        program = traced.program
-        arrays = {value: self._array(program, value, handle) for value, handle in handles.items()}
-        return [given[value.node] if value.node < len(given) else arrays[value] for value in program.results]
+            execute = messages.Execute(number, taken, tuple(handles), _needed_in_ns.get())
+            self._connection.post(execute, *data)
+            arrays = {each.value: self._array(each, handle) for each, handle in zip(made, handles, strict=True)}
+            self._connection.flush()
+        results = traced.program.results
+        return [given[value.node] if value.node < len(given) else arrays[value] for value in results]
 
     def fetch(self, array: Array, data: bool, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
         """Wait for an array; see ``Array``."""
-        arrival = Arrival(array, data)
-        request = self._connection.ask(lambda number: messages.Fetch(number, array.handle, data), arrival.take)
+        arrival, request = array.arrival, None
+        if arrival is None or (data and not arrival.has_data):
+            arrival = Arrival(array.known_spec, array.sharding, data)
+            request = self._connection.ask(partial(messages.Fetch, handle=array.handle, data=data), arrival.take)
         try:
-            return arrival.future.result(timeout_s)
+            found = arrival.future.result(timeout_s)
+            if arrival.rows >= 0:
+                array.known_spec = array.sharding.bounded(array.known_spec, arrival.rows)
         except FutureTimeoutError:
-            self._connection.forget(request)
+            if request is not None:
+                self._connection.forget(request)
             raise TimeoutError(f"array {array.handle} is not there after {timeout_s} s") from None
+        except RuntimeFailure:
+            array.arrival = None
+            raise
         finally:
             del arrival  # it has the error, whose traceback has this frame: the array would outlive its last reference
+        array.arrival = None
+        return found
 
     def release(self, handle: int) -> None:
         """Note that nobody needs an array any more. Garbage collection calls it, so it takes no lock."""
@@ -206,9 +228,15 @@ class Runtime(Operations):
     ) -> None:
         self.close()
 
-    def _array(self, program: Program, value: Value, handle: int) -> Array:
-        output = program.call(value.node).outputs[value.output]
-        return Array(self, handle, output.spec, output.sharding)
+    def _array(self, made: _Made, handle: int) -> Array:
+        """Return a new array, and ask beforehand for what was asked for of the last one."""
+        spec, sharding, arrival = made.output.spec, made.output.sharding, None
+        asked = made.habit.foreseen(spec)
+        if asked is not Asked.NOTHING:
+            arrival = Arrival(spec, sharding, asked is Asked.DATA)
+            fetch = partial(messages.Fetch, handle=handle, data=arrival.has_data)
+            self._connection.post_request(fetch, arrival.take)
+        return Array(self, handle, spec, sharding, made.habit, arrival)
 
     def _argument(self, array: Any, spec: ArraySpec) -> Any:
         """Return an argument as an array of this runtime or of NumPy. Raises ValueError unless it is of ``spec``."""
@@ -222,15 +250,15 @@ class Runtime(Operations):
             raise ValueError(f"expected {spec} as an argument, got {got}")
         return made
 
-    def _registered(self, traced: TracedProgram) -> tuple[int, tuple[Value, ...]]:
-        """Return the number of a program, and the values that it makes as results, each once."""
+    def _registered(self, traced: TracedProgram) -> tuple[int, tuple[_Made, ...]]:
+        """Return the number of a program, and what it makes as results, each once."""
         known = self._programs.get(traced)
         if known is None:
             functions = tuple(map(self._registered_function, traced.functions))
             first = len(traced.program.arguments)
             made = tuple(dict.fromkeys(each for each in traced.program.results if each.node >= first))
-            known = (next(self._numbers), made)
             program = replace(traced.program, results=made)
+            known = (next(self._numbers), tuple(_Made(each, _output(program, each), Habit()) for each in made))
             self._connection.send(messages.RegisterProgram(known[0], program, functions))
             self._programs[traced] = known
         return known
@@ -253,3 +281,7 @@ class Runtime(Operations):
         if handles:
             with suppress(RuntimeFailure):
                 self._connection.send(messages.Release(tuple(handles)))
+
+
+def _output(program: Program, value: Value) -> Output:
+    return program.call(value.node).outputs[value.output]
