@@ -84,7 +84,12 @@ def spec_of(array: Any) -> ArraySpec:
     if isinstance(spec, ArraySpec):
         return spec
     made = np.asarray(array)
-    return ArraySpec(made.shape, made.dtype.name)
+    return _spec(made.shape, made.dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _spec(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> ArraySpec:
+    return ArraySpec(shape, dtype.name)
 
 
 class Trace:

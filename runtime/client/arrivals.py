@@ -1,7 +1,7 @@
 """Arrays on their way to the client."""
 
 import math
-from concurrent.futures import Future
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from runtime import messages
 from runtime.arrays import ArraySpec, Sharding
 from runtime.client.requests import error_of
+from runtime.errors import RuntimeFailure
 from runtime.frames import Frame
 
 
@@ -26,7 +27,21 @@ class Arrival:
         self._left = sharding.shards if data and sharding.axis is not None else 1
         self._whole = np.empty(spec.shape, spec.dtype) if data and not spec.is_ragged else None
         self._ragged: dict[int, np.ndarray[Any, Any]] = {}
-        self.future: Future[np.ndarray[Any, Any] | None] = Future()
+        self._error: RuntimeFailure | None = None
+        self._is_under_way = Lock()
+        self._is_under_way.acquire()
+
+    def result(self, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
+        """Wait for it, and return its data if they come.
+
+        Raises why there are none, and TimeoutError.
+        """
+        if not self._is_under_way.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s)):
+            raise TimeoutError
+        self._is_under_way.release()  # others may wait, too
+        if self._error is not None:
+            raise self._error
+        return self._whole
 
     def take(self, message: object, frame: Frame | None) -> bool:
         """Take a shard, or the news that there will be none; return whether nothing more is to come."""
@@ -37,11 +52,12 @@ class Arrival:
             self._left -= 1
             if self._left == 0:
                 ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
-                self.future.set_result(np.concatenate(ragged) if ragged else self._whole)
+                if ragged:
+                    self._whole = np.concatenate(ragged)
+                self._is_under_way.release()
             return self._left == 0
-        self.future.set_exception(
-            message.failure.error() if isinstance(message, messages.FetchFailed) else error_of(message)
-        )
+        self._error = message.failure.error() if isinstance(message, messages.FetchFailed) else error_of(message)
+        self._is_under_way.release()
         return True
 
     def _put(self, shard: int, payload: bytearray | memoryview) -> None:

@@ -197,10 +197,10 @@ class Runtime(Operations):
             arrival = Arrival(array.known_spec, array.sharding, data)
             request = self._connection.ask(partial(messages.Fetch, handle=array.handle, data=data), arrival.take)
         try:
-            found = arrival.future.result(timeout_s)
+            found = arrival.result(timeout_s)
             if arrival.rows >= 0:
                 array.known_spec = array.sharding.bounded(array.known_spec, arrival.rows)
-        except FutureTimeoutError:
+        except TimeoutError:
             if request is not None:
                 self._connection.forget(request)
             raise TimeoutError(f"array {array.handle} is not there after {timeout_s} s") from None
@@ -245,7 +245,7 @@ class Runtime(Operations):
                 raise ValueError("an argument is an array of another runtime; pass its data, as array.numpy()")
             return array
         made = np.asarray(array, order="C")
-        if made.shape != spec.shape or made.dtype.name != spec.dtype:
+        if made.shape != spec.shape or made.dtype != np.dtype(spec.dtype):
             got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
             raise ValueError(f"expected {spec} as an argument, got {got}")
         return made

@@ -14,10 +14,15 @@ from runtime.store.object_store import ObjectStore
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """What a computation has reserved: its allocation, and the buffer of inputs that come from elsewhere."""
+    """What a computation has reserved: its allocation, and the buffer of inputs that come from elsewhere.
 
-    allocation: Allocation
+    Where it names no other buffers, it may have ``occupied_bytes`` of its device instead.
+    """
+
+    allocation: Allocation | None
     scratch: Handle | None
+    device: int
+    occupied_bytes: int = 0
 
 
 class HostMemory:
@@ -76,13 +81,17 @@ class HostMemory:
         Raises:
             StoreError: The device could never hold all of it, or it contradicts what is there.
         """
+        if not outputs and not inputs:
+            size_bytes = sum(received_bytes)
+            if self._store.occupy(device, size_bytes):
+                return Reservation(None, None, device, size_bytes), True
         scratch = None if execution is None or not received_bytes else self.new_handle(execution)
         new = [NewShard(handle, shard, size_bytes, device) for handle, shard, size_bytes in outputs]
         if scratch is not None:
             new += [NewShard(scratch, number, size_bytes, device) for number, size_bytes in enumerate(received_bytes)]
         taken = [InputShard(handle, shard, device) for handle, shard in dict.fromkeys(inputs)]
         allocation = self._store.allocate(Owner(str(client), execution), new, taken)
-        reservation = Reservation(allocation, scratch)
+        reservation = Reservation(allocation, scratch, device)
         if allocation.is_ready:
             return reservation, True
         self._waiting[allocation] = on_ready
@@ -91,10 +100,13 @@ class HostMemory:
 
     def finish(self, client: int, execution: int | None, reservation: Reservation) -> None:
         """Note that a computation has ended, or will not run; call it once, before its execution is dropped."""
-        self._waiting.pop(reservation.allocation, None)
-        self._store.finish(reservation.allocation)
-        if reservation.scratch is not None and reservation.scratch in self._store:
-            self._store.release(reservation.scratch, Owner(str(client), execution))
+        if reservation.allocation is None:
+            self._store.vacate(reservation.device, reservation.occupied_bytes)
+        else:
+            self._waiting.pop(reservation.allocation, None)
+            self._store.finish(reservation.allocation)
+            if reservation.scratch is not None and reservation.scratch in self._store:
+                self._store.release(reservation.scratch, Owner(str(client), execution))
         self._carry_out()
 
     def keep(self, client: int, handle: Handle) -> None:

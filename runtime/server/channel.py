@@ -8,6 +8,24 @@ from runtime.codec import MalformedError
 from runtime.frames import Frame, FrameError, FrameReader, Kind, prefix
 
 
+class Outbox:
+    """The channels that have something to send: it leaves at the end of the loop's turn, all of it at once."""
+
+    def __init__(self) -> None:
+        self._channels: list[Channel] = []
+
+    def add(self, channel: "Channel") -> None:
+        """Let a channel send what it has, soon."""
+        if not self._channels:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._channels.append(channel)
+
+    def _flush(self) -> None:
+        channels, self._channels = self._channels, []
+        for each in channels:
+            each.flush()
+
+
 class Channel(asyncio.BufferedProtocol):
     """Hands every frame to ``on_frame``, and itself to ``on_close`` when the connection has ended.
 
@@ -15,7 +33,10 @@ class Channel(asyncio.BufferedProtocol):
     Whatever ``on_frame`` raises as ValueError is told to the peer, whose connection then ends: it broke the protocol.
     """
 
-    def __init__(self, on_frame: Callable[["Channel", Frame], None], on_close: Callable[["Channel"], None]) -> None:
+    def __init__(
+        self, outbox: Outbox, on_frame: Callable[["Channel", Frame], None], on_close: Callable[["Channel"], None]
+    ) -> None:
+        self._outbox = outbox
         self.on_frame = on_frame
         self.on_close = on_close
         self.reader = FrameReader()
@@ -83,10 +104,11 @@ class Channel(asyncio.BufferedProtocol):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send a frame, or the next part of one."""
         if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._outbox.add(self)
         self._unsent.append(data)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what was written, by one system call, which wakes the peer up once."""
         unsent, self._unsent = self._unsent, []
         if self._transport is not None and unsent:
             self._transport.write(unsent[0] if len(unsent) == 1 else b"".join(unsent))
@@ -99,5 +121,5 @@ class Channel(asyncio.BufferedProtocol):
     def close(self) -> None:
         """End the connection once everything is sent."""
         if self._transport is not None:
-            self._flush()
+            self.flush()
             self._transport.close()

@@ -17,7 +17,7 @@ from runtime.scheduling.policy import Policy
 from runtime.scheduling.shares import ProportionalShare
 from runtime.server.accounts import Account, Ledger
 from runtime.server.admission import Admission
-from runtime.server.channel import Channel
+from runtime.server.channel import Channel, Outbox
 from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.executions import Executions
 from runtime.server.fetches import Fetches
@@ -94,7 +94,8 @@ class Server:
         """Start the hosts, and serve until ``stop``; calls ``on_ready`` once all hosts are there."""
         loop = asyncio.get_running_loop()
         listener = listening(self._settings.address)
-        server = await loop.create_server(lambda: Channel(self._greet, lambda _: None), sock=listener)
+        outbox = Outbox()
+        server = await loop.create_server(lambda: Channel(outbox, self._greet, lambda _: None), sock=listener)
         try:
             await self._membership.start()
             on_ready()

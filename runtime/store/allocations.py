@@ -1,6 +1,5 @@
 """Allocations, and what the store asks its executor to do."""
 
-from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -28,13 +27,14 @@ class Allocation:
         owner: Whose computation it is.
         outputs: The shards that it writes, each with its memory.
         inputs: The shards that it reads, each with the memory in which they must be.
+        memories: The memories in which it has shards.
         state: How far it is.
         num_moves: Inputs that are being moved.
         is_migration: Whether it is finished as soon as it is ready.
         has_stalled: Whether the caller was told to wait.
     """
 
-    __slots__ = ("has_stalled", "inputs", "is_migration", "num_moves", "outputs", "owner", "state")
+    __slots__ = ("has_stalled", "inputs", "is_migration", "memories", "num_moves", "outputs", "owner", "state")
 
     def __init__(
         self, owner: Owner, outputs: dict[Shard, int], inputs: dict[Shard, int], *, is_migration: bool = False
@@ -42,6 +42,7 @@ class Allocation:
         self.owner = owner
         self.outputs = outputs
         self.inputs = inputs
+        self.memories = {*outputs.values(), *inputs.values()}
         self.state = AllocationState.STALLED
         self.num_moves = 0
         self.is_migration = is_migration
@@ -52,14 +53,9 @@ class Allocation:
         """Whether the computation may run."""
         return self.state is AllocationState.READY
 
-    @property
-    def memories(self) -> set[int]:
-        """The memories in which it has shards."""
-        return {*self.outputs.values(), *self.inputs.values()}
-
-    def missing_bytes(self) -> Counter[int]:
+    def missing_bytes(self) -> dict[int, int]:
         """Return by memory the bytes of outputs, and of inputs that are elsewhere."""
-        missing: Counter[int] = Counter()
+        missing = dict.fromkeys(self.memories, 0)
         for shard, memory in self.outputs.items():
             missing[memory] += shard.size_bytes
         for shard, memory in self.inputs.items():

@@ -82,6 +82,29 @@ class ObjectStore:
         self._check(owner, (), [InputShard(handle, shard, memory)])
         return self._enqueue(Allocation(owner, {}, {moved: memory}, is_migration=True))
 
+    def occupy(self, memory: int, size_bytes: int) -> bool:
+        """Take bytes for a computation that names no buffer, if there is room and nobody waits; ``vacate`` follows.
+
+        It does what an allocation of one new buffer would, in a fraction of the time.
+
+        Raises:
+            UnknownMemoryError: The host does not have the memory.
+        """
+        found = self._turns.memories.get(memory)
+        if found is None:
+            raise UnknownMemoryError(f"{_memory_name(memory)}: is not of this host")
+        if found.waiting or size_bytes > found.free_bytes:
+            return False
+        found.used_bytes += size_bytes
+        return True
+
+    def vacate(self, memory: int, size_bytes: int) -> None:
+        """Give back bytes that were occupied."""
+        found = self._turns.memories[memory]
+        found.used_bytes -= size_bytes
+        if found.waiting:
+            self._turns.advance()
+
     def finish(self, allocation: Allocation) -> None:
         """Note that the computation of an allocation has ended, or is not going to run.
 

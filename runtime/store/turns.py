@@ -110,10 +110,12 @@ class Turns:
     def _try(self, allocation: Allocation) -> bool:
         """Give the first allocation of a memory what it needs; return whether it got it."""
         memories = [self.memories[number] for number in allocation.memories]
-        if any(memory.waiting[0] is not allocation for memory in memories):
-            return False
-        if not all(_is_available(shard, number, allocation) for shard, number in allocation.inputs.items()):
-            return False
+        for memory in memories:
+            if memory.waiting[0] is not allocation:
+                return False
+        for shard, number in allocation.inputs.items():
+            if not _is_available(shard, number, allocation):
+                return False
         missing_bytes = allocation.missing_bytes()
         if any(missing_bytes[memory.number] > memory.free_bytes for memory in memories):
             for memory in memories:
@@ -145,7 +147,7 @@ class Turns:
         if host.waiting and host.waiting[0] is not allocation:
             return
         wanted_bytes = allocation.missing_bytes()
-        room_bytes = host.free_bytes - wanted_bytes[HOST]
+        room_bytes = host.free_bytes - wanted_bytes.get(HOST, 0)
         for shard in memory.victims(wanted_bytes[memory.number], room_bytes, allocation.inputs):
             self._start_move(shard, HOST)
 
