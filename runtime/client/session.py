@@ -41,6 +41,11 @@ class _Made(NamedTuple):
     output: Output
     habit: Habit
 
+    @property
+    def foreseen(self) -> Asked:
+        """What to ask for beforehand of a new array."""
+        return self.habit.foreseen(self.output.spec)
+
 
 _needed_in_ns: ContextVar[int] = ContextVar("needed_in_ns", default=-1)
 _MOST_UNNEEDED = 16
@@ -183,7 +188,8 @@ class Runtime(Operations):
             handles = [next(self._handles) for _ in made]
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)
             data = [memoryview(each).cast("B") for each in given if not isinstance(each, Array) and each.nbytes]
-            execute = messages.Execute(number, taken, tuple(handles), _needed_in_ns.get())
+            is_awaited = any(each.foreseen is not Asked.NOTHING for each in made)
+            execute = messages.Execute(number, taken, tuple(handles), _needed_in_ns.get(), is_awaited)
             self._connection.post(execute, *data)
             arrays = {each.value: self._array(each, handle) for each, handle in zip(made, handles, strict=True)}
             self._connection.flush()
@@ -231,7 +237,7 @@ class Runtime(Operations):
     def _array(self, made: _Made, handle: int) -> Array:
         """Return a new array, and ask beforehand for what was asked for of the last one."""
         spec, sharding, arrival = made.output.spec, made.output.sharding, None
-        asked = made.habit.foreseen(spec)
+        asked = made.foreseen
         if asked is not Asked.NOTHING:
             arrival = Arrival(spec, sharding, asked is Asked.DATA)
             fetch = partial(messages.Fetch, handle=handle, data=arrival.has_data)

@@ -64,7 +64,10 @@ class Outside(Protocol):
         """Let a device start what has become ready."""
 
     def completed(self, ended: "Completion", is_awaited: bool) -> None:
-        """Report that a stretch has ended here; ``is_awaited`` where it made a result, for which a client may wait."""
+        """Report that a stretch has ended here; ``is_awaited`` where a client may wait for what it made."""
+
+    def has_more(self, device: int) -> bool:
+        """Return whether a device has more to run."""
 
     def sized(self, told: Sized) -> None:
         """Report how many rows a shard has of which no bound was known."""
@@ -129,6 +132,7 @@ class Dataflow:
 
         execution = Execution(number, message.client, loaded, group)
         execution.arguments = message.arguments
+        execution.is_awaited = message.is_awaited
         self._executions[number] = execution
         self._last = number
         for node, output, handle in message.results:
@@ -278,7 +282,8 @@ class Dataflow:
         stretch.has_failed |= done.outputs is None
         if stretch.left == 0:
             ended = Completion(execution.number, stretch.first, stretch.has_failed, stretch.device_s, stretch.end_s)
-            self._outside.completed(ended, is_awaited=stretch.has_result)
+            is_last = execution.is_awaited or not self._outside.has_more(computation.device)
+            self._outside.completed(ended, is_awaited=stretch.has_result and is_last)
             self._end_if_done(execution)
 
     def abort(self, number: int, failure: Failure) -> None:

@@ -73,6 +73,7 @@ class Execution:
         self.arguments: Mapping[int, int] = {}
         self.handles = Handles()
         self.held: dict[tuple[int, int], Held] = {}
+        self.is_awaited = False
 
     def computation(self, node: int, shard: int) -> Computation:
         """Return the computation of a shard, a new one where there is none."""

@@ -143,6 +143,10 @@ class Executor:
     def _device(self, number: int) -> Device:
         return self._cpus if number == HOST else self._devices[number]
 
+    def has_more(self, device: int) -> bool:
+        """Return whether a device has more to run."""
+        return self._device(device).queued > 0
+
     def completed(self, ended: Completion, is_awaited: bool) -> None:
         """Report a stretch that has ended here. Reports go together, those for which a client may wait soon.
 

@@ -39,8 +39,8 @@ class Run:
 
     ``arguments`` are the handles of arguments by node, ``results`` pairs of node and output with their handle, also
     those of other hosts. ``grants`` are the first and last nodes of stretches that may be enqueued already, in this
-    order. ``groups`` is the generation of the client's groups for collectives. Pieces of arguments that came with the
-    request follow.
+    order. ``groups`` is the generation of the client's groups for collectives. ``is_awaited`` says that the client asks
+    for a result at once. Pieces of arguments that came with the request follow.
     """
 
     execution: int
@@ -50,6 +50,7 @@ class Run:
     results: tuple[tuple[int, int, int], ...]
     grants: tuple[tuple[int, int], ...]
     groups: int = 0
+    is_awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

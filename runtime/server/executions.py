@@ -260,16 +260,17 @@ class Executions:
         )
         granted = tuple([(gang.stretch.first, gang.stretch.last) for gang in grants])
         account = execution.account
-        run = messages.Run(execution.number, account.number, 0, arguments, results, granted, account.groups)
+        told = (arguments, results, granted, account.groups, message.is_awaited)
+        run = messages.Run(execution.number, account.number, 0, *told)
         headers = messages.encoded_runs(run, plan.numbers)
         for (number, subprogram, hosts), header in zip(plan.subprograms, headers, strict=True):
             frame = prefix(Kind.MESSAGE, header, 0)
             for host in hosts:
-                told = self._hosts[host]
-                told.load(number, subprogram, plan.functions)
-                told.channel.write(frame)
+                each = self._hosts[host]
+                each.load(number, subprogram, plan.functions)
+                each.channel.write(frame)
                 for edge, shard, data in pieces.get(host, ()):
-                    told.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
+                    each.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
 
     def _end(self, gang: Gang, now_s: float) -> None:
         self._gangs.pop(gang.number, None)

@@ -106,6 +106,9 @@ class Host:
     def advance(self, device: int) -> None:
         assert self.queues[device], "nothing is enqueued that could advance"
 
+    def has_more(self, device: int) -> bool:
+        return bool(self.queues[device])
+
     def completed(self, ended: Completion, is_awaited: bool) -> None:
         assert (ended.device_s >= 0, ended.end_s) == (True, 0)
         self.ended.append((ended.execution, ended.first))

@@ -21,6 +21,7 @@ class Cluster:
         references: By handle and owner, what was handed out.
         sizes_bytes: By handle and shard.
         under_way: Allocations that were asked for and have not ended, in order.
+        occupied: Memory and bytes of computations under way that name no buffer.
     """
 
     def __init__(self, seed: int) -> None:
@@ -30,6 +31,7 @@ class Cluster:
         self.references: dict[Handle, Counter[Owner]] = {}
         self.sizes_bytes: dict[tuple[Handle, int], int] = {}
         self.under_way: list[Allocation] = []
+        self.occupied: list[tuple[int, int]] = []
         self.num_handles = 0
 
     def owner(self) -> Owner:
@@ -60,6 +62,20 @@ class Cluster:
             self.sizes_bytes[new.handle, new.shard] = new.size_bytes
             self.references[new.handle] = Counter({owner: 1})
         self.under_way.append(self.store.allocate(owner, outputs, inputs))
+
+    def occupy(self) -> None:
+        """Take bytes without a buffer, which is possible only where nobody waits for any."""
+        memory, size_bytes = self.chance.choice([0, 1]), self.chance.choice([0, 1, 5, 10, 20])
+        waits = any(memory in found.memories for found in self.under_way if found.state is AllocationState.STALLED)
+        fits = self.store.used_bytes(memory) + size_bytes <= BUDGETS_BYTES[memory]
+        assert self.store.occupy(memory, size_bytes) == (fits and not waits)
+        if fits and not waits:
+            self.occupied.append((memory, size_bytes))
+
+    def vacate(self) -> None:
+        """End a computation that names no buffer."""
+        if self.occupied:
+            self.store.vacate(*self.occupied.pop(self.chance.randrange(len(self.occupied))))
 
     def is_known(self, handle: Handle, shard: int) -> bool:
         """Whether a shard has not been cancelled."""
@@ -119,11 +135,13 @@ class Cluster:
         self.executor.take()
         self.under_way = [found for found in self.under_way if found.state is not AllocationState.CANCELLED]
         used_bytes: Counter[int] = Counter()
+        for memory, size_bytes in self.occupied:
+            used_bytes[memory] += size_bytes
         for handle, shard in list(self.sizes_bytes):
             if handle in self.store and self.is_known(handle, shard):
-                memory = self.store.memory_of(handle, shard)
-                if memory is not None:
-                    used_bytes[memory] += self.sizes_bytes[handle, shard]
+                place = self.store.memory_of(handle, shard)
+                if place is not None:
+                    used_bytes[place] += self.sizes_bytes[handle, shard]
             elif handle not in self.store:
                 assert not self.references[handle].total()
                 del self.sizes_bytes[handle, shard]
@@ -147,7 +165,7 @@ class Cluster:
     def check_progress(self) -> None:
         """Where nothing is under way, the allocation that waits longest lacks bytes that are really not there."""
         running = [found for found in self.under_way if found.state is not AllocationState.STALLED]
-        if self.executor.moves or running or not self.under_way:
+        if self.executor.moves or running or self.occupied or not self.under_way:
             return
         missing_bytes = self.under_way[0].missing_bytes()
         assert any(
@@ -162,6 +180,8 @@ class Cluster:
         for allocation in self.under_way:
             if allocation.is_ready:
                 self.store.finish(allocation)
+        while self.occupied:
+            self.vacate()
         self.executor.take()
         while self.executor.moves:
             self.executor.move()
@@ -175,6 +195,7 @@ class Cluster:
 def test_ten_thousand_kills_leave_budgets_exact(part: int) -> None:
     cluster = Cluster(part)
     actions = [cluster.compute] * 5 + [cluster.end_one] * 4 + [cluster.hand_over, cluster.release, cluster.release]
+    actions += [cluster.occupy, cluster.vacate, cluster.vacate]
     num_spilled = num_stalled = 0
     for _ in range(NUM_KILLS // NUM_PARTS):
         for _ in range(cluster.chance.randint(1, 30)):

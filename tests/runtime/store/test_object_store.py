@@ -61,6 +61,22 @@ def test_stalled_allocations_wake_in_order_and_small_ones_do_not_pass() -> None:
     assert store.used_bytes(0) == 9
 
 
+def test_what_names_no_buffer_passes_nobody_who_waits() -> None:
+    store = ObjectStore({0: 10, HOST: 0})
+    executor = Executor(store)
+    assert store.occupy(0, 6)
+    assert not store.occupy(0, 5)
+    waiting = store.allocate(A, [new(1, 5)])
+    assert not store.occupy(0, 1)
+    assert store.used_bytes(0) == 6
+    store.vacate(0, 6)
+    executor.take()
+    assert executor.ready == [waiting]
+    assert store.occupy(0, 5)
+    with pytest.raises(UnknownMemoryError, match="device 1: is not of this host"):
+        store.occupy(1, 1)
+
+
 def test_an_allocation_gets_all_its_memories_or_none() -> None:
     store = ObjectStore({0: 10, 1: 10, HOST: 0})
     put(store, A, new(1, 10, 1))
