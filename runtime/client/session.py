@@ -188,7 +188,7 @@ class Runtime(Operations):
             handles = [next(self._handles) for _ in made]
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)
             data = [memoryview(each).cast("B") for each in given if not isinstance(each, Array) and each.nbytes]
-            is_awaited = any(each.foreseen is not Asked.NOTHING for each in made)
+            is_awaited = any(each.foreseen is Asked.BEING_THERE for each in made)
             execute = messages.Execute(number, taken, tuple(handles), _needed_in_ns.get(), is_awaited)
             self._connection.post(execute, *data)
             arrays = {each.value: self._array(each, handle) for each, handle in zip(made, handles, strict=True)}

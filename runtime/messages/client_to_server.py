@@ -53,7 +53,7 @@ class Execute:
 
     ``arguments`` are handles, or -1 for arguments whose data are in the payload, one after another. ``results`` are the
     handles that the results get, which the client numbers itself. ``need_ns`` is in how many nanoseconds they are
-    needed, or -1 where that is not known. ``is_awaited`` says that the client asks for one of them at once.
+    needed, or -1 where that is not known. ``is_awaited`` says that the client waits for one of them, not for its data.
     """
 
     program: int

@@ -16,7 +16,7 @@ from runtime.messages import Fetch
 from tests.patience import PATIENCE_S
 
 add_one = rt.function(library="numpy", outputs=lambda x: x)(lambda x: x + 1)
-wide = rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((1 << 16,), "float64"))(lambda x: np.zeros(1 << 16))
+wide = rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((1 << 16,), "float64"))(lambda _x: np.zeros(1 << 16))
 
 
 @rt.function(library="numpy", outputs=lambda x: x)
