@@ -82,8 +82,14 @@ class IslandScheduler:
                 self._grant_from(queue, now_s, granted)
         return granted
 
-    def completed(self, number: int, now_s: float) -> None:
+    def completed(self, number: int, now_s: float, occupied_s: float | None = None) -> None:
         """Note that a granted gang has ended on all of its devices, done or aborted.
+
+        Args:
+            number: The gang.
+            now_s: When it ended.
+            occupied_s: For how long it occupied its devices, all together; what the times of grants and completions
+                say where devices have not told.
 
         Raises:
             UnknownGangError: It was not granted, or has completed before.
@@ -92,8 +98,10 @@ class IslandScheduler:
         if gang is None or gang.state is not GangState.GRANTED:
             raise UnknownGangError(f"gang {number}: was not granted, or has completed")
         devices, client = gang.queue.devices, gang.request.client
-        occupied_s = self._backlog.complete(devices, gang.cost_ns, gang.granted_s, now_s)
-        self._policy.corrected(client, devices.count * (occupied_s - gang.request.cost_s))
+        since_granted_s = self._backlog.complete(devices, gang.cost_ns, gang.granted_s, now_s)
+        if occupied_s is None:
+            occupied_s = devices.count * since_granted_s
+        self._policy.corrected(client, occupied_s - devices.count * gang.request.cost_s)
         self._forget(gang)
         self._mark_around(gang.queue)
 

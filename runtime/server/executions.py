@@ -31,13 +31,17 @@ _ALONE = -1.0
 
 @dataclass(eq=False, slots=True)
 class Gang:
-    """A stretch of an execution: how many hosts have still to end it, when the last one did, and whether all could."""
+    """A stretch of an execution: how many hosts have still to end it, when the last one did, and whether all could.
+
+    ``occupied_s`` is for how long devices were occupied, as far as hosts have told, all of them together.
+    """
 
     number: int
     execution: "Execution"
     stretch: Stretch
     left: int
     ended_s: float = 0.0
+    occupied_s: float = 0.0
     has_failed: bool = False
     is_granted: bool = False
 
@@ -139,13 +143,13 @@ class Executions:
         excess = account.ledger.excess(len(plan.results), plan.results_bytes)
         return (plan, pieces) if excess is None else Failure("RefusedError", f"{program.name}: {excess}")
 
-    def completed(self, reports: Iterable[tuple[int, int, bool, float, float]]) -> None:
-        """Note what a host has completed.
+    def completed(self, reports: Iterable[tuple[int, int, bool, float, float, float]]) -> None:
+        """Note what a host has completed (``frames.COMPLETION``).
 
-        That is execution, first node, whether it failed, seconds of its devices together, and since the last one.
+        How long it occupied devices is for hosts to say: when they told is no measure, for the server may be busy.
         """
         now_s = time.monotonic()
-        for number, first, has_failed, device_s, ago_s in reports:
+        for number, first, has_failed, device_s, occupied_s, ago_s in reports:
             execution = self._running.get(number)
             if execution is None:
                 continue
@@ -153,11 +157,12 @@ class Executions:
             is_host = execution.plan.lowered.placement(first).devices[0] == HOST
             execution.account.ledger.charge(device_s, is_host=is_host)
             gang.ended_s = max(gang.ended_s, now_s - ago_s)
+            gang.occupied_s += occupied_s
             gang.has_failed |= has_failed
             gang.left -= 1
             if gang.left == 0:
                 del execution.gangs[first]
-                self._end(gang, gang.ended_s)
+                self._end(gang, gang.ended_s, gang.occupied_s)
                 for node, held in execution.results:
                     if first <= node <= gang.stretch.last:
                         held.end(is_there=not gang.has_failed)
@@ -271,9 +276,9 @@ class Executions:
                 for edge, shard, data in pieces.get(host, ()):
                     told.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
 
-    def _end(self, gang: Gang, now_s: float) -> None:
+    def _end(self, gang: Gang, now_s: float, occupied_s: float | None = None) -> None:
         self._gangs.pop(gang.number, None)
-        self._schedulers[gang.stretch.island].completed(gang.number, now_s)
+        self._schedulers[gang.stretch.island].completed(gang.number, now_s, occupied_s)
 
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)
