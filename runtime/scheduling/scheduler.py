@@ -22,6 +22,8 @@ class IslandScheduler:
 
     A gang is granted when all of its devices have less than the look-ahead outstanding, and no gang of smaller rank
     waits for one of them. A gang that waits so holds its devices: a large one is not passed by small ones for ever.
+    Where a gang takes longer than the look-ahead, but no more than ten times as long, another one is granted behind it:
+    a device that waited for its grant would idle after each.
 
     Args:
         policy: Ranks gangs; its accounts belong to this scheduler alone.
