@@ -50,8 +50,11 @@ PIECE = struct.Struct("!qiii")
 """Execution, edge, destination shard, source shard."""
 GRANT = struct.Struct("!qii")
 """Execution, first node, last node."""
-COMPLETION = struct.Struct("!qi?dd")
-"""Execution, first node, whether it failed, seconds of all devices together, and seconds since the last one ended."""
+COMPLETION = struct.Struct("!qi?ddd")
+"""Execution, first node, whether it failed, and three times in seconds.
+
+For how long all devices together have computed, for how long they were occupied, and since when the last one has ended.
+"""
 ENQUEUED = struct.Struct("!qi")
 """Execution, node."""
 ESTIMATE = struct.Struct("!qd")

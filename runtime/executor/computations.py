@@ -28,6 +28,8 @@ _UNKNOWN_S = 1.0
 """A function that has not run yet is taken to be long, so that it does not hold up the loop."""
 _LEARNING = 0.2
 """How much of the mean duration the newest run is."""
+_WARM_UPS = 1
+"""Runs that the next one replaces: they load, connect and allocate."""
 _NEWS = 0.1
 """By how much of itself the mean must have changed before the server is told."""
 
@@ -116,7 +118,7 @@ class LoadedFunction:
         self.seconds = registered.duration_s if registered.duration_s is not None else _UNKNOWN_S
         self.is_news = False
         self._told_s = self.seconds
-        self._has_run = self.is_timer
+        self._num_runs = 0
         self._failure: Failure | None = None
         self._call: Callable[..., Any] | None = None
         if registered.description is not None:
@@ -150,8 +152,9 @@ class LoadedFunction:
         return Done(made, None, duration_s)
 
     def _learn(self, duration_s: float) -> None:
-        self.seconds = self.seconds + _LEARNING * (duration_s - self.seconds) if self._has_run else duration_s
-        self._has_run = True
+        has_mean = self._num_runs > _WARM_UPS
+        self.seconds = self.seconds + _LEARNING * (duration_s - self.seconds) if has_mean else duration_s
+        self._num_runs += 1
         if abs(self.seconds - self._told_s) > _NEWS * self._told_s:
             self._told_s = self.seconds
             self.is_news = True

@@ -5,6 +5,7 @@ all pieces of its inputs have come; nothing passes between the nodes of one shar
 before the server's ``Run``, since all hosts are told at once: they wait for it.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,12 +28,17 @@ from runtime.messages import Failure, Run, Sized
 
 
 class Completion(NamedTuple):
-    """A stretch that has ended on this host, with the seconds of its devices together, the last one at ``end_s``."""
+    """A stretch that has ended on this host, the last of its devices at ``end_s``.
+
+    All devices together have computed for ``device_s``, and were occupied for ``occupied_s``: each since the stretch
+    was granted, or since the device ended what came before.
+    """
 
     execution: int
     first: int
     has_failed: bool
     device_s: float
+    occupied_s: float
     end_s: float
 
 
@@ -89,6 +95,7 @@ class Dataflow:
         self._early: dict[int, list[Callable[[], None]]] = {}
         self._last = -1
         self._made_s: float | None = None
+        self._free_s: dict[int, float] = {}
 
     @property
     def running(self) -> int:
@@ -158,7 +165,7 @@ class Dataflow:
         execution = self._executions.get(number)
         if execution is not None:
             nodes, groups = execution.loaded.stretch(first, last)
-            stretch = Stretch(first)
+            stretch = Stretch(first, time.perf_counter())
             execution.stretches.update(dict.fromkeys(nodes, stretch))
             for group in groups:
                 held = Held(execution.client, number, group)
@@ -254,6 +261,8 @@ class Dataflow:
         """Take what a device has computed, until ``end_s``."""
         execution = self._executions.get(computation.execution)
         computation.inputs = []
+        free_s = self._free_s.get(computation.device, -math.inf)
+        self._free_s[computation.device] = max(free_s, end_s)
         if execution is None:
             self.forget(computation)
             return
@@ -278,11 +287,13 @@ class Dataflow:
         stretch = execution.stretches[node]
         stretch.left -= 1
         stretch.device_s += done.duration_s
+        stretch.occupied_s += max(0.0, end_s - max(stretch.granted_s, free_s))
         stretch.end_s = max(stretch.end_s, end_s)
         stretch.has_failed |= done.outputs is None
         if stretch.left == 0:
-            ended = Completion(execution.number, stretch.first, stretch.has_failed, stretch.device_s, stretch.end_s)
             is_last = execution.is_awaited or not self._outside.has_more(computation.device)
+            took_s = (stretch.device_s, stretch.occupied_s)
+            ended = Completion(execution.number, stretch.first, stretch.has_failed, *took_s, stretch.end_s)
             self._outside.completed(ended, is_awaited=stretch.has_result and is_last)
             self._end_if_done(execution)
 

@@ -37,14 +37,19 @@ class LoadedSubprogram:
 
 
 class Stretch:
-    """Calls that were granted together: how many of their local shards have not ended, and what the others took."""
+    """Calls that were granted together: how many of their local shards have not ended, and what the others took.
 
-    __slots__ = ("device_s", "end_s", "first", "has_failed", "has_result", "left")
+    ``device_s`` is for how long they computed, ``occupied_s`` for how long nobody else could compute on their devices.
+    """
 
-    def __init__(self, first: int) -> None:
+    __slots__ = ("device_s", "end_s", "first", "granted_s", "has_failed", "has_result", "left", "occupied_s")
+
+    def __init__(self, first: int, granted_s: float) -> None:
         self.first = first
+        self.granted_s = granted_s
         self.left = 0
         self.device_s = 0.0
+        self.occupied_s = 0.0
         self.end_s = 0.0
         self.has_failed = False
         self.has_result = False

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from runtime.scheduling.errors import InvalidGangError
 
 _REMEMBERED_SETS = 4096
+LONGEST = 10
+"""A gang of so many look-aheads may have one behind it. Longer ones would let others wait, and gain little."""
 
 
 class DeviceSet:
@@ -45,28 +47,47 @@ class Backlog:
     """Work that devices were granted and have not completed.
 
     Costs are integer nanoseconds, so that a device that has completed everything is back at exactly 0.
+
+    A gang is **long** if it takes the look-ahead or more. Of these, ``_num_long`` are outstanding on each device, and
+    the last one that was granted takes ``_long_ns``.
     """
 
     def __init__(self, look_ahead_ns: int) -> None:
         self._look_ahead_ns = look_ahead_ns
         self._outstanding_ns = np.zeros(0, dtype=np.int64)
         self._free_since_s = np.zeros(0)
+        self._num_long = np.zeros(0, dtype=np.int64)
+        self._long_ns = np.zeros(0, dtype=np.int64)
+        self._long_gangs = 0
 
     def reach(self, devices: DeviceSet) -> None:
         """Make room for the numbers of these devices."""
         missing = devices.end - len(self._outstanding_ns)
         if missing > 0:
             missing = max(missing, len(self._outstanding_ns))
-            self._outstanding_ns = np.append(self._outstanding_ns, np.zeros(missing, dtype=np.int64))
+            zeros = np.zeros(missing, dtype=np.int64)
+            self._outstanding_ns = np.append(self._outstanding_ns, zeros)
+            self._num_long = np.append(self._num_long, zeros)
+            self._long_ns = np.append(self._long_ns, zeros)
             self._free_since_s = np.append(self._free_since_s, np.full(missing, -np.inf))
 
     def has_room(self, devices: DeviceSet) -> bool:
-        """Return whether every one of the devices has less outstanding than the look-ahead."""
-        return bool(np.maximum.reduce(self._outstanding_ns[devices.index]) < self._look_ahead_ns)
+        """Return whether every one of the devices has less outstanding than the look-ahead, or just one long gang."""
+        outstanding_ns = self._outstanding_ns[devices.index]
+        if np.maximum.reduce(outstanding_ns) < self._look_ahead_ns:
+            return True
+        if not self._long_gangs:
+            return False
+        is_alone = (self._num_long[devices.index] == 1) & (outstanding_ns == self._long_ns[devices.index])
+        return bool(np.all(is_alone | (outstanding_ns < self._look_ahead_ns)))
 
     def grant(self, devices: DeviceSet, cost_ns: int) -> None:
         """Add work to each of the devices."""
         self._outstanding_ns[devices.index] += cost_ns
+        if self._is_long(cost_ns):
+            self._long_gangs += 1
+            self._num_long[devices.index] += 1
+            self._long_ns[devices.index] = cost_ns
 
     def complete(self, devices: DeviceSet, cost_ns: int, granted_s: float, now_s: float) -> float:
         """Take work from each of the devices, and return for how long it occupied them, in seconds.
@@ -74,9 +95,15 @@ class Backlog:
         It occupied them since it was granted, or since the last of them completed the gang before.
         """
         self._outstanding_ns[devices.index] -= cost_ns
+        if self._is_long(cost_ns):
+            self._long_gangs -= 1
+            self._num_long[devices.index] -= 1
         since_s = max(granted_s, float(np.maximum.reduce(self._free_since_s[devices.index])))
         self._free_since_s[devices.index] = now_s
         return max(0.0, now_s - since_s)
+
+    def _is_long(self, cost_ns: int) -> bool:
+        return self._look_ahead_ns <= cost_ns <= LONGEST * self._look_ahead_ns
 
     def outstanding_s(self, device: int) -> float:
         """Return the work outstanding on a device, in seconds of cost."""

@@ -22,6 +22,8 @@ class IslandScheduler:
 
     A gang is granted when all of its devices have less than the look-ahead outstanding, and no gang of smaller rank
     waits for one of them. A gang that waits so holds its devices: a large one is not passed by small ones for ever.
+    Where a gang takes longer than the look-ahead, but no more than ten times as long, another one is granted behind it:
+    a device that waited for its grant would idle after each.
 
     Args:
         policy: Ranks gangs; its accounts belong to this scheduler alone.
@@ -82,8 +84,14 @@ class IslandScheduler:
                 self._grant_from(queue, now_s, granted)
         return granted
 
-    def completed(self, number: int, now_s: float) -> None:
+    def completed(self, number: int, now_s: float, occupied_s: float | None = None) -> None:
         """Note that a granted gang has ended on all of its devices, done or aborted.
+
+        Args:
+            number: The gang.
+            now_s: When it ended.
+            occupied_s: For how long it occupied its devices, all together; what the times of grants and completions
+                say where devices have not told.
 
         Raises:
             UnknownGangError: It was not granted, or has completed before.
@@ -92,8 +100,10 @@ class IslandScheduler:
         if gang is None or gang.state is not GangState.GRANTED:
             raise UnknownGangError(f"gang {number}: was not granted, or has completed")
         devices, client = gang.queue.devices, gang.request.client
-        occupied_s = self._backlog.complete(devices, gang.cost_ns, gang.granted_s, now_s)
-        self._policy.corrected(client, devices.count * (occupied_s - gang.request.cost_s))
+        since_granted_s = self._backlog.complete(devices, gang.cost_ns, gang.granted_s, now_s)
+        if occupied_s is None:
+            occupied_s = devices.count * since_granted_s
+        self._policy.corrected(client, occupied_s - devices.count * gang.request.cost_s)
         self._forget(gang)
         self._mark_around(gang.queue)
 

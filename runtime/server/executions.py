@@ -31,14 +31,18 @@ _ALONE = -1.0
 
 @dataclass(eq=False, slots=True)
 class Gang:
-    """A stretch of an execution: how many hosts have still to end it, when the last one did, and whether all could."""
+    """A stretch of an execution: which hosts have still to end it, which could not, and when the last one did.
+
+    ``occupied_s`` is for how long devices were occupied, as far as hosts have told, all of them together.
+    """
 
     number: int
     execution: "Execution"
     stretch: Stretch
-    left: int
+    left: set[int]
+    failed: set[int] = field(default_factory=set)
     ended_s: float = 0.0
-    has_failed: bool = False
+    occupied_s: float = 0.0
     is_granted: bool = False
 
 
@@ -139,13 +143,15 @@ class Executions:
         excess = account.ledger.excess(len(plan.results), plan.results_bytes)
         return (plan, pieces) if excess is None else Failure("RefusedError", f"{program.name}: {excess}")
 
-    def completed(self, reports: Iterable[tuple[int, int, bool, float, float]]) -> None:
-        """Note what a host has completed.
+    def completed(self, host: int, reports: Iterable[tuple[int, int, bool, float, float, float]]) -> None:
+        """Note what a host has completed (``frames.COMPLETION``).
 
-        That is execution, first node, whether it failed, seconds of its devices together, and since the last one.
+        A result is there when all hosts have told that hold a part of it; others of its stretch may tell later.
+
+        How long it occupied devices is for hosts to say: when they told is no measure, for the server may be busy.
         """
         now_s = time.monotonic()
-        for number, first, has_failed, device_s, ago_s in reports:
+        for number, first, has_failed, device_s, occupied_s, ago_s in reports:
             execution = self._running.get(number)
             if execution is None:
                 continue
@@ -153,14 +159,18 @@ class Executions:
             is_host = execution.plan.lowered.placement(first).devices[0] == HOST
             execution.account.ledger.charge(device_s, is_host=is_host)
             gang.ended_s = max(gang.ended_s, now_s - ago_s)
-            gang.has_failed |= has_failed
-            gang.left -= 1
-            if gang.left == 0:
+            gang.occupied_s += occupied_s
+            gang.left.discard(host)
+            if has_failed:
+                gang.failed.add(host)
+            for node, held in execution.results:
+                if first <= node <= gang.stretch.last:
+                    hosts = held.layout.placement.shards_by_host.keys()
+                    if host in hosts and hosts.isdisjoint(gang.left):
+                        held.end(is_there=hosts.isdisjoint(gang.failed))
+            if not gang.left:
                 del execution.gangs[first]
-                self._end(gang, gang.ended_s)
-                for node, held in execution.results:
-                    if first <= node <= gang.stretch.last:
-                        held.end(is_there=not gang.has_failed)
+                self._end(gang, gang.ended_s, gang.occupied_s)
                 if not execution.gangs:
                     execution.account.ledger.executions += 1
                     self._forget(execution)
@@ -224,7 +234,7 @@ class Executions:
         for stretch in plan.stretches() if self._dispatch.is_parallel else plan.stretches(_ALONE):
             number = next(self._gang_numbers)
             nodes = range(stretch.first, stretch.last + 1)
-            gang = Gang(number, execution, stretch, len(stretch.hosts))
+            gang = Gang(number, execution, stretch, set(stretch.hosts))
             self._gangs[number] = execution.gangs[stretch.first] = gang
             cost_s = max(_LEAST_COST_S, stretch.cost_s)
             need_s = min(starts_s[node] for node in nodes) + cost_s if starts_s else None
@@ -272,9 +282,9 @@ class Executions:
                 for edge, shard, data in pieces.get(host, ()):
                     each.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
 
-    def _end(self, gang: Gang, now_s: float) -> None:
+    def _end(self, gang: Gang, now_s: float, occupied_s: float | None = None) -> None:
         self._gangs.pop(gang.number, None)
-        self._schedulers[gang.stretch.island].completed(gang.number, now_s)
+        self._schedulers[gang.stretch.island].completed(gang.number, now_s, occupied_s)
 
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)

@@ -23,7 +23,7 @@ _OFTEN_S = 0.01
 
 
 class Membership:
-    """Takes hosts in, lets them leave, and notes which are lost. ``on_frame`` gets what hosts send."""
+    """Takes hosts in, lets them leave, and notes which are lost. ``on_frame`` gets what each host sends."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Membership:
         accounts: Mapping[int, Account],
         executions: Executions,
         fetches: Fetches,
-        on_frame: Callable[[Channel, Frame], None],
+        on_frame: Callable[[int, Frame], None],
     ) -> None:
         self._settings = settings
         self._substrate = substrate
@@ -73,7 +73,7 @@ class Membership:
                 return
         host = Host(number, self._islands.hosts[number].island, channel, hello.address)
         channel.reader.most_bytes = MOST_BYTES
-        channel.on_frame = self._on_frame
+        channel.on_frame = lambda _, frame: self._on_frame(number, frame)
         channel.on_close = lambda _: self._lose(host)
         self._hosts[number] = host
         self._tell_peers()

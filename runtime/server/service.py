@@ -165,9 +165,9 @@ class Server:
         else:
             handler(account, message)
 
-    def _take_from_host(self, _: Channel, frame: Frame) -> None:
+    def _take_from_host(self, host: int, frame: Frame) -> None:
         if frame.kind == Kind.COMPLETIONS:
-            self._executions.completed(COMPLETION.iter_unpack(frame.header))
+            self._executions.completed(host, COMPLETION.iter_unpack(frame.header))
             return
         if frame.kind == Kind.ENQUEUED:
             for execution, node in ENQUEUED.iter_unpack(frame.header):

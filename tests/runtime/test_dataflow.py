@@ -65,6 +65,7 @@ class Host:
     queues: list[deque[Computation]] = field(default_factory=lambda: [deque() for _ in range(DEVICES)])
     copied: deque[Callable[[], None]] = field(default_factory=deque)
     ended: list[tuple[int, int]] = field(default_factory=list)
+    occupied_s: list[float] = field(default_factory=list)
     awaited: set[tuple[int, int]] = field(default_factory=set)
     told: list[Sized] = field(default_factory=list)
 
@@ -110,7 +111,8 @@ class Host:
         return bool(self.queues[device])
 
     def completed(self, ended: Completion, is_awaited: bool) -> None:
-        assert (ended.device_s >= 0, ended.end_s) == (True, 0)
+        assert ended.device_s >= 0
+        self.occupied_s.append(ended.occupied_s)
         self.ended.append((ended.execution, ended.first))
         self.awaited |= {ended[:2]} if is_awaited else set()
 
@@ -303,6 +305,26 @@ def test_what_is_made_on_a_host_is_there_from_the_end_of_what_made_it() -> None:
     hosts[0].queues[0].popleft()
     hosts[0].dataflow.end_computation(first, first.function.run(first.inputs), end_s)
     assert (second.missing, second.ready_s) == (0, end_s)
+
+
+def test_a_device_is_occupied_since_it_ended_what_came_before() -> None:
+    whole = Sharding(None, 1)
+    calls = tuple(Call(0, "scale", 0, (Input(Value(0), whole),), (Output(SPEC, whole),)) for _ in range(3))
+    program = Program("beside each other", (SPEC,), calls, (Value(3),))
+    hosts: list[Host] = []
+    hosts += [Host(0, hosts, ENOUGH_BYTES)]
+    slices = {0: Placement("island", (0,), (0,))}
+    start(hosts, 0, lower(program, slices, [AT_CLIENT]), [-1], [np.ones(SPEC.shape)], first=0, stretch=1)
+    from_server, queue = hosts[0].wire[-1], hosts[0].queues[0]
+    while from_server:
+        from_server.popleft()()
+    began_s = queue[0].ready_s + 1000.0
+    for ends_s in (0.0, 0.25, 4.0):  # the last one computes for as long as the others: the device waited for it
+        computation = queue.popleft()
+        done = computation.function.run(computation.inputs)
+        hosts[0].dataflow.end_computation(computation, done, began_s + ends_s)
+    assert hosts[0].occupied_s[0] > 999
+    assert hosts[0].occupied_s[1:] == pytest.approx([0.25, 3.75])
 
 
 def waiting_host() -> tuple[Host, Callable[[], None]]:

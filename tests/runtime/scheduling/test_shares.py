@@ -69,6 +69,40 @@ def test_clients_get_device_time_by_weight(weights: tuple[int, ...]) -> None:
         assert island.shares()[client] == pytest.approx(weight / sum(weights), rel=0.02)
 
 
+@given(st.sampled_from([(1, 1, 1, 1), (1, 2, 4, 8), (1, 7), (2, 3)]), st.randoms(use_true_random=False))
+def test_shares_are_exact_to_a_quantum_however_late_completions_are_told(
+    weights: tuple[int, ...], chance: random.Random
+) -> None:
+    """Devices run what they are granted without a gap, and say for how long; a busy server hears of it in batches."""
+    quantum_s, window = 0.002, 300
+    clients = {f"c{at}": float(weight) for at, weight in enumerate(weights)}
+    scheduler = IslandScheduler(ProportionalShare(clients), 5 * quantum_s)
+    numbers = itertools.count()
+    client_of: dict[int, str] = {}
+    ran: list[str] = []
+    now_s = 0.0
+
+    def submit(client: str) -> None:
+        request = GangRequest(next(numbers), client, range(1), quantum_s)
+        client_of[request.number] = client
+        scheduler.submit(request)
+
+    for client in clients:
+        for _ in range(16):
+            submit(client)
+    while len(ran) < 3 * window:
+        granted = [grant.number for grant in scheduler.grants(now_s)]
+        ran += [client_of[number] for number in granted]
+        now_s += len(granted) * quantum_s + chance.choice([0.0, 0.0, 0.008])
+        for number in granted:
+            scheduler.completed(number, now_s, quantum_s)
+            submit(client_of[number])
+    for begin in range(0, len(ran) - window, 10):
+        for client, weight in clients.items():
+            number = ran[begin : begin + window].count(client)
+            assert abs(number - window * weight / sum(weights)) <= 1, client
+
+
 def test_shares_hold_for_gangs_of_all_sizes() -> None:
     island = Island(ProportionalShare({"large": 3.0, "small": 1.0}))
     for _ in range(QUANTA):
