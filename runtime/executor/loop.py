@@ -88,8 +88,9 @@ class Loop:
             self._wake_up()
 
     def stop(self) -> None:
-        """Return from ``run`` after the present callback."""
+        """Return from ``run`` after the present turn."""
         self._running = False
+        self._is_outdated = True
 
     def run(self) -> None:
         """Run until ``stop``."""

@@ -55,7 +55,10 @@ class Subprogram:
 
 @dataclass(frozen=True, eq=False)
 class LoweredProgram:
-    """A program on physical devices: its subprograms, and which of them each host gets."""
+    """A program on physical devices: its subprograms, and which of them each host gets.
+
+    Hosts come in the order in which others wait for them: those that have an argument first, then by their first calls.
+    """
 
     program: Program
     calls: tuple[PlacedCall, ...]
@@ -80,6 +83,8 @@ def lower(program: Program, slices: Mapping[int, Placement], arguments: Sequence
     be cut anew.
     """
     table = _Table()
+    for each in arguments:
+        table.number(each.placement)
     of_calls = placements_of(program, slices)
     nodes = zip(program.nodes(), of_calls, strict=True)
     calls = tuple(PlacedCall(node, call, table.number(placement)) for (node, call), placement in nodes)

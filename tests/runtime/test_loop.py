@@ -44,6 +44,15 @@ def test_a_turn_is_taken_at_once_while_the_loop_waits() -> None:
     assert ran_in == [get_ident()]
 
 
+def test_a_turn_of_another_thread_stops_a_loop_that_waits() -> None:
+    loop = Loop()
+    thread = Thread(target=loop.run)
+    thread.start()
+    turn_of_waiting(loop, loop.stop)
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
 def test_what_is_asked_for_in_a_turn_happens_in_time() -> None:
     loop, is_over = Loop(), Event()
     with running(loop):

@@ -44,6 +44,12 @@ def test_hosts_of_the_same_slices_share_a_subprogram() -> None:
     assert lowered.subprogram_of_host[1] == lowered.subprogram_of_host[2]
 
 
+def test_hosts_for_which_others_wait_come_first() -> None:
+    arrays_of_1 = Layout(Sharding(0, 4), SLICES[1])
+    assert list(lower(chain(4, 2, 4), SLICES, [AT_CLIENT]).subprogram_of_host) == [0, 1, 2]
+    assert list(lower(chain(4, 2, 4), SLICES, [arrays_of_1]).subprogram_of_host) == [1, 2, 0]
+
+
 def test_a_slice_of_another_size_is_refused_by_name() -> None:
     slices = {0: SLICES[0], 1: Placement("y", (1,), (0,))}
     with pytest.raises(ValueError, match="chain: b has 4 shards, and slice 1 has 1 devices"):

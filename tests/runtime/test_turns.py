@@ -112,8 +112,11 @@ def test_large_copies_and_many_small_ones_run_in_a_thread() -> None:
         if len(ended) == len(sizes):
             loop.stop()
 
-    for size in sizes:
-        copies.copy(noted(size), noted(size), partial(on_done, size))
+    def copy() -> None:
+        for size in sizes:
+            copies.copy(noted(size), noted(size), partial(on_done, size))
+
+    loop.post(copy)
     loop.run()
     own = [each == get_ident() for each in threads]
     assert sorted(ended) == sorted(sizes)
