@@ -39,9 +39,12 @@ class Arrival:
         if not self._is_under_way.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s)):
             raise TimeoutError
         self._is_under_way.release()  # others may wait, too
-        if self._error is not None:
-            raise self._error
-        return self._whole
+        try:
+            if self._error is not None:
+                raise self._error
+            return self._whole
+        finally:
+            del self  # it has the error, whose traceback has this frame
 
     def take(self, message: object, frame: Frame | None) -> bool:
         """Take a shard, or the news that there will be none; return whether nothing more is to come."""

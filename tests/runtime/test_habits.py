@@ -116,6 +116,9 @@ def test_an_error_that_comes_beforehand_is_raised_to_all_who_ask(runtime: rt.Loc
             failed.numpy(PATIENCE_S)
     with pytest.raises(rt.ComputationError, match="it has no root"):
         failed.wait(PATIENCE_S)
+    is_gone = weakref.ref(failed)
+    del failed
+    assert is_gone() is None  # without the garbage collector, though others may hold the error
     del take(np.full(2, -1.0)).arrival  # nobody hears of it
     assert take(np.full(2, 4.0)).numpy(PATIENCE_S).tolist() == [2, 2]
 
