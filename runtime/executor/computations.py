@@ -28,8 +28,8 @@ _UNKNOWN_S = 1.0
 """A function that has not run yet is taken to be long, so that it does not hold up the loop."""
 _LEARNING = 0.2
 """How much of the mean duration the newest run is."""
-_WARM_UPS = 1
-"""Runs that the next one replaces: they load, connect and allocate."""
+_WARM_UP_S = 0.1
+"""What a first run takes longer is taken to be spent on loading, connecting and allocating; the second run tells."""
 _NEWS = 0.1
 """By how much of itself the mean must have changed before the server is told."""
 
@@ -43,12 +43,16 @@ class Done(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """An input that is made on the same device: its position, and the node, shard and output that it is."""
+    """An input that is made on the same device: its position, and the node, shard and output that it is.
+
+    ``execution`` is that which makes it, if it is another one.
+    """
 
     position: int
     node: int
     shard: int
     output: int
+    execution: int | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -152,8 +156,12 @@ class LoadedFunction:
         return Done(made, None, duration_s)
 
     def _learn(self, duration_s: float) -> None:
-        has_mean = self._num_runs > _WARM_UPS
-        self.seconds = self.seconds + _LEARNING * (duration_s - self.seconds) if has_mean else duration_s
+        if self._num_runs == 0:
+            self.seconds = min(duration_s, _WARM_UP_S)
+        elif self._num_runs == 1:
+            self.seconds = duration_s
+        else:
+            self.seconds += _LEARNING * (duration_s - self.seconds)
         self._num_runs += 1
         if abs(self.seconds - self._told_s) > _NEWS * self._told_s:
             self._told_s = self.seconds

@@ -92,6 +92,7 @@ class Dataflow:
         self._functions: dict[int, LoadedFunction] = {}
         self._subprograms: dict[int, LoadedSubprogram] = {}
         self._executions: dict[int, Execution] = {}
+        self._makers: dict[tuple[int, int], tuple[int, int, int]] = {}
         self._early: dict[int, list[Callable[[], None]]] = {}
         self._last = -1
         self._made_s: float | None = None
@@ -142,7 +143,11 @@ class Dataflow:
         execution.is_awaited = message.is_awaited
         self._executions[number] = execution
         self._last = number
+        for argument, handle in message.arguments.items():
+            if (maker := self._makers.get((message.client, handle))) is not None:
+                execution.makers[argument] = maker
         for node, output, handle in message.results:
+            self._makers[message.client, handle] = (number, node, output)
             execution.results[node, output] = handle
             execution.result_nodes.add(node)
             for shard, _ in loaded.plan.shards.get(node, ()):
@@ -266,6 +271,8 @@ class Dataflow:
         if execution is None:
             self.forget(computation)
             return
+        if computation.failure is not None and done.outputs is not None:
+            done = Done(None, computation.failure, done.duration_s)  # what it took was aborted while it ran
         node, shard = computation.node, computation.shard
         before_s, self._made_s = self._made_s, end_s
         for output, deliveries in enumerate(execution.loaded.shards[node, shard].outputs):
@@ -302,6 +309,7 @@ class Dataflow:
         self._early.pop(number, None)
         execution = self._executions.pop(number, None)
         if execution is not None:
+            self._end_makers(execution)
             for member, held in execution.held.items():
                 computation = execution.computations.get(member)
                 if computation is None or not computation.is_running:
@@ -394,9 +402,15 @@ class Dataflow:
         came_s = time.perf_counter() if self._made_s is None else self._made_s
         computation.ready_s = max(computation.ready_s, came_s)
         computation.missing -= 1
-        if computation.missing == 0 and computation.is_enqueued:
+        if computation.missing <= len(computation.feeds) and computation.is_enqueued:
             self._outside.advance(computation.device)
+
+    def _end_makers(self, execution: Execution) -> None:
+        """Forget what an execution makes: those that take it find it in the store."""
+        for handle in execution.results.values():
+            self._makers.pop((execution.client, handle), None)
 
     def _end_if_done(self, execution: Execution) -> None:
         if not execution.left and self._executions.pop(execution.number, None) is not None:
+            self._end_makers(execution)
             self._store.memory.drop(execution.client, execution.number)

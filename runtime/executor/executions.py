@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from runtime.executor.assembly import Assembly
-from runtime.executor.computations import Array, Computation, LoadedCall, LoadedFunction
+from runtime.executor.computations import Array, Computation, Feed, LoadedCall, LoadedFunction
 from runtime.executor.groups import ShardGroup
 from runtime.executor.hops import Hops, ShardPlan
 from runtime.executor.reserved import Group, Handles, Held, groups_of
@@ -59,7 +59,8 @@ class Execution:
     """One run of a subprogram; ``left`` are local shards that have not ended, ``stretches`` those granted by node.
 
     ``handles`` name the memory of values that were granted; ``held`` are the reservations of computations that have not
-    ended.
+    ended. ``makers`` says which arguments, by node, are results of executions that have not ended: execution, node and
+    output.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Execution:
         self.left = len(loaded.shards)
         self.stretches: dict[int, Stretch] = {}
         self.arguments: Mapping[int, int] = {}
+        self.makers: dict[int, tuple[int, int, int]] = {}
         self.handles = Handles()
         self.held: dict[tuple[int, int], Held] = {}
         self.is_awaited = False
@@ -89,9 +91,20 @@ class Execution:
             found = Computation(
                 self.client, self.number, node, shard, plan.device, plan.call, inputs, missing=plan.inputs + 1
             )
-            found.feeds = plan.feeds
+            found.feeds = self._feeds(plan)
             found.is_told = plan.leaves or node in self.result_nodes
             if plan.call.is_collective:
                 found.group = self._group(node, shard)
             self.computations[node, shard] = found
         return found
+
+    def _feeds(self, plan: ShardPlan) -> Sequence[Feed]:
+        """Return which inputs of a shard are made on its device, in this execution or in one before it."""
+        if not self.makers:
+            return plan.feeds
+        feeds = list(plan.feeds)
+        for position, argument, shard in plan.arguments:
+            if argument in self.makers:
+                execution, node, output = self.makers[argument]
+                feeds.append(Feed(position, node, shard, output, execution))
+        return feeds

@@ -3,7 +3,8 @@
 Ranks find each other through a file that all hosts see. A shard that fails breaks the group: it says why in the file
 and ends its connections, so nobody waits for it. A group that is broken stays so; the server gives executions that
 begin later a new ``generation``. Shards of one machine reduce small arrays without torch.distributed
-(``small_reductions``). Import PyTorch only where a collective function runs.
+(``small_reductions``), and two of them larger ones too (``shared_reductions``). Import PyTorch only where a collective
+function runs.
 """
 
 import hashlib
@@ -14,8 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from runtime.collectives import Reduction
-from runtime.executor.small_reductions import DTYPES, MOST_BYTES, SmallReductions
+from runtime.executor import shared_reductions, small_reductions
+from runtime.executor.shared_reductions import SharedReductions
+from runtime.executor.small_reductions import DTYPES, SmallReductions
 
 if TYPE_CHECKING:
     from torch.distributed import AllreduceOptions, FileStore, ProcessGroupGloo
@@ -51,6 +56,7 @@ class ShardGroup:
         self._store: FileStore | None = None
         self._group: ProcessGroupGloo | None = None
         self._small: SmallReductions | None = None
+        self._in_memory: SharedReductions | None = None
         self._cause: str | None = None
 
     def all_reduce(self, tensor: Any, reduction: Reduction) -> Any:
@@ -59,8 +65,8 @@ class ShardGroup:
         if self.size == 1:
             return result
         try:
-            if self._is_small(result):
-                self._joined_small().reduce(result.reshape(-1).numpy(), reduction)
+            if self._is_swapped(result):
+                self._swap(result.reshape(-1).numpy(), reduction)
             else:
                 self._joined().allreduce([result], _options(reduction)).wait()
         except (RuntimeError, OSError) as error:
@@ -96,8 +102,19 @@ class ShardGroup:
             self._store = FileStore(str(self._path), -1)
         return self._store
 
-    def _is_small(self, tensor: Any) -> bool:
-        return self._is_local and tensor.nbytes <= MOST_BYTES and str(tensor.dtype) in DTYPES
+    def _is_swapped(self, tensor: Any) -> bool:
+        """Return whether shards reduce a tensor by themselves."""
+        most_bytes = shared_reductions.MOST_BYTES if self.size == 2 else small_reductions.MOST_BYTES
+        return self._is_local and tensor.nbytes <= most_bytes and str(tensor.dtype) in DTYPES
+
+    def _swap(self, row: np.ndarray[Any, Any], reduction: Reduction) -> None:
+        connections = self._joined_small()
+        if row.nbytes <= small_reductions.MOST_BYTES:
+            connections.reduce(row, reduction)
+            return
+        if self._in_memory is None:
+            self._in_memory = SharedReductions(connections, self.index)
+        self._in_memory.reduce(row, reduction)
 
     def _joined_small(self) -> SmallReductions:
         """Return the connections for small arrays once all shards are there."""

@@ -35,13 +35,15 @@ class ShardPlan(NamedTuple):
     """What is the same in every run of one shard of a call.
 
     ``feeds`` are inputs that are made on the same device, and ``leaves`` says whether an output goes anywhere else.
-    ``outputs`` says where each of them goes.
+    ``arguments`` are inputs that lie there as shards of an argument: position, node and shard of each. ``outputs`` says
+    where each output goes.
     """
 
     call: LoadedCall
     device: int
     inputs: int
     feeds: tuple[Feed, ...]
+    arguments: tuple[tuple[int, int, int], ...]
     leaves: bool
     outputs: tuple[tuple[Delivery, ...], ...]
 
@@ -88,13 +90,17 @@ class Hops:
         values = [Value(node, output) for output in range(len(plan.calls[node].outputs))]
         outputs = tuple(self.deliveries(value, shard) for value in values)
         leaves = any(to is None or not _is_passed_on(to.receipt) for sent in outputs for _, to in sent)
-        feeds = []
+        feeds, arguments = [], []
         for position, edge in enumerate(plan.inputs[node]):
             receipt = plan.receipts[edge, shard]
             value = receipt.edge.value
-            if _is_passed_on(receipt) and value.node in plan.calls:
-                feeds.append(Feed(position, value.node, receipt.edge.resharding.sources(shard)[0], value.output))
-        return ShardPlan(call, device, len(plan.inputs[node]), tuple(feeds), leaves, outputs)
+            if _is_passed_on(receipt):
+                source = receipt.edge.resharding.sources(shard)[0]
+                if value.node in plan.calls:
+                    feeds.append(Feed(position, value.node, source, value.output))
+                else:
+                    arguments.append((position, value.node, source))
+        return ShardPlan(call, device, len(plan.inputs[node]), tuple(feeds), tuple(arguments), leaves, outputs)
 
 
 def _is_passed_on(receipt: Receipt) -> bool:

@@ -5,9 +5,10 @@ do all of it, over Unix sockets: after log2(shards) swaps each has the whole (re
 compute the same, the part of the lower shards first, so all shards get the same bits.
 """
 
+import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ DTYPES = frozenset(f"torch.{name}" for name in ("uint8", "int8", "int32", "int64
 """Those of PyTorch that NumPy computes with alike."""
 _LOOK_S = 0.05
 _HEAD = struct.Struct("!I")
-_COMBINE: dict[str, np.ufunc] = {"sum": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
+COMBINE: dict[str, np.ufunc] = {"sum": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +59,7 @@ class SmallReductions:
 
     def reduce(self, array: Array, reduction: Reduction) -> None:
         """Reduce a row of numbers of all shards, in place. Raises OSError where another shard ended its connections."""
-        combine = _COMBINE[reduction]
+        combine = COMBINE[reduction]
         extra = self._index ^ self._core  # shards beyond a power of two let another one work for them
         if self._index >= self._core:
             self._send(extra, array)
@@ -75,6 +76,28 @@ class SmallReductions:
             distance *= 2
         if extra < self._size:
             self._send(extra, array)
+
+    def meet(self, size_bytes: int, descriptors: Sequence[int] = ()) -> list[int]:
+        """Wait for the other one of two shards, and swap as many descriptors.
+
+        Raises OSError where it ended its connections, and ValueError where it names another size.
+        """
+        sock, head = self._sockets[self._index ^ 1], _HEAD.pack(size_bytes)
+        found: list[int] = []
+        if descriptors:
+            socket.send_fds(sock, [head], descriptors)
+            received, found, _, _ = socket.recv_fds(sock, _HEAD.size, len(descriptors), socket.MSG_CMSG_CLOEXEC)
+            if not received:
+                raise ConnectionError("a connection ended")
+        else:
+            sock.sendall(head)
+            received = bytes(_received(sock, _HEAD.size))
+        (other_bytes,) = _HEAD.unpack(received)
+        if other_bytes != size_bytes or len(found) != len(descriptors):
+            for each in found:
+                os.close(each)
+            raise ValueError(f"shards reduce arrays of {size_bytes} and {other_bytes} bytes; expected the same")
+        return found
 
     def close(self) -> None:
         """End the connections, also for a thread that waits for one. Any thread may call this, more than once."""

@@ -1,8 +1,9 @@
 """The thread of a device, for computations that take long or wait for other shards.
 
 To hand a computation over and back takes two wake-ups. So the thread gets what comes next while it still computes: also
-computations whose missing inputs are results of those that it has, which it passes on itself. The loop hears at once of
-results that leave the device, and of the others together: while it takes them, the thread waits for the interpreter.
+computations whose missing inputs are results of those that it has, which it passes on itself, from one execution to the
+next as well. The loop hears at once of results that leave the device, and of the others together: while it takes them,
+the thread waits for the interpreter.
 """
 
 import time
@@ -86,8 +87,8 @@ class Worker:
         if computation.missing == 0:
             return []
         found = []
-        for position, node, shard, output in computation.feeds:
-            maker = self._given.get((computation.execution, node, shard))
+        for position, node, shard, output, execution in computation.feeds:
+            maker = self._given.get((computation.execution if execution is None else execution, node, shard))
             if maker is not None and computation.inputs[position] is None:
                 found.append((position, maker, output))
         return found

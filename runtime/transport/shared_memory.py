@@ -55,10 +55,14 @@ class Segment:
 
     def close(self) -> None:
         """Give the memory back, once no view of it is left; the kernel frees it when nobody has it."""
+        self.close_descriptor()
+        self.view = memoryview(b"")
+
+    def close_descriptor(self) -> None:
+        """Let go of the descriptor, once all have it who shall; the memory stays."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
-        self.view = memoryview(b"")
 
     def give_back(self, offset_bytes: int, size_bytes: int) -> None:
         """Give the memory of whole pages back: all who have the segment see zeros there from now on."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.arrays import ArraySpec, Sharding
-from runtime.executor.computations import Array, Computation, LoadedFunction
+from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.groups import GroupKey, ShardGroup
 from runtime.executor.memory import HostMemory
@@ -305,6 +305,36 @@ def test_what_is_made_on_a_host_is_there_from_the_end_of_what_made_it() -> None:
     hosts[0].queues[0].popleft()
     hosts[0].dataflow.end_computation(first, first.function.run(first.inputs), end_s)
     assert (second.missing, second.ready_s) == (0, end_s)
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_what_takes_results_of_a_running_execution_knows_who_makes_them(is_aborted: bool) -> None:
+    whole = Sharding(None, 1)
+    call = Call(0, "scale", 0, (Input(Value(0), whole),), (Output(SPEC, whole),))
+    program, slices = Program("step", (SPEC,), (call,), (Value(1),)), {0: Placement("island", (0,), (0,))}
+    hosts: list[Host] = []
+    hosts += [Host(0, hosts, ENOUGH_BYTES)]
+    lowered = lower(program, slices, [AT_CLIENT])
+    again = lower(program, slices, [lowered.layout(Value(1))])
+    start(hosts, 0, lowered, [-1], [np.ones(SPEC.shape)], first=10, stretch=1)
+    start(hosts, 1, again, [10], [], first=11, stretch=1)
+    while hosts[0].wire[-1]:
+        hosts[0].wire[-1].popleft()()
+    first, second = hosts[0].queues[0]
+    assert [tuple(each) for each in second.feeds] == [(0, 1, 0, 0, 0)]
+    dataflow = hosts[0].dataflow
+    passed_on = first.function.run(first.inputs).outputs
+    assert passed_on is not None
+    if is_aborted:  # the thread of the device has gone on with what was made, before it could hear of that
+        dataflow.abort(0, Failure("LostError", "no luck with a host"))
+    dataflow.end_computation(first, Done(passed_on, None, 0.0), 0)
+    dataflow.end_computation(second, second.function.run(passed_on), 0)
+    hosts[0].queues[0].clear()
+    assert same(held(hosts, again.layout(Value(1)), 11), None if is_aborted else np.full(SPEC.shape, 7.0))
+    start(hosts, 2, again, [11], [], first=12, stretch=1)
+    while hosts[0].wire[-1]:
+        hosts[0].wire[-1].popleft()()
+    assert not hosts[0].queues[0][0].feeds  # it lies there
 
 
 def test_a_device_is_occupied_since_it_ended_what_came_before() -> None:

@@ -44,9 +44,13 @@ class HandLoop:
 
 
 class Chain:
-    """Computations on one device, each of which takes what the one before it makes, and inputs that come by hand."""
+    """Computations on one device, each of which takes what the one before it makes, and inputs that come by hand.
 
-    def __init__(self, calls: Sequence[Callable[[Array], Array]]) -> None:
+    Where they are ``apart`` each is of an execution of its own.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[Array], Array]], *, apart: bool = False) -> None:
+        self._apart = apart
         self.loop = HandLoop()
         self.device = Device(0, cast("Loop", self.loop), self._end)
         self.ended: list[tuple[int, Done]] = []
@@ -58,8 +62,9 @@ class Chain:
         function = LoadedFunction(RegisterFunction(node, f"f{node}", "numpy", 1.0, None))
         function._call = lambda x: [call(x)]
         placed = Call(node, function.name, 0, (Input(Value(node), ONE),), (Output(SPEC, ONE),))
-        made = Computation(0, 0, node, 0, 0, LoadedCall(placed, function), cast("list[Array]", [None]), 1)
-        made.feeds = (Feed(0, node - 1, 0, 0),) if node else ()
+        execution = node if self._apart else 0
+        made = Computation(0, execution, node, 0, 0, LoadedCall(placed, function), cast("list[Array]", [None]), 1)
+        made.feeds = (Feed(0, node - 1, 0, 0, execution - 1 if self._apart else None),) if node else ()
         made.is_told = False
         return made
 
@@ -89,7 +94,8 @@ def add_one(x: Array) -> Array:
     return x + 1
 
 
-def test_results_are_passed_on_while_the_loop_does_something_else() -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_results_are_passed_on_while_the_loop_does_something_else(apart: bool) -> None:
     goes_on, has_run = Event(), Event()
 
     def last(x: Array) -> Array:
@@ -100,7 +106,7 @@ def test_results_are_passed_on_while_the_loop_does_something_else() -> None:
         assert goes_on.wait(PATIENCE_S)
         return x + 1
 
-    chain = Chain([first, add_one, add_one, last])
+    chain = Chain([first, add_one, add_one, last], apart=apart)
     chain.enqueue()
     goes_on.set()
     assert has_run.wait(PATIENCE_S)  # the loop has taken nothing yet
