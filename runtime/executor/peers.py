@@ -61,19 +61,21 @@ class Peers:
         self._incoming: dict[tuple[int, int], Incoming] = {}
         self._last_over: dict[int, int] = {}
         """The number of the last connection of each host of which that host said that it has ended."""
-        self._listener = listening(settings.address)
-        self._listener.setblocking(False)
-        self.address = settings.address
+        self.address = self._listening(settings.address)
         """Where this host listens; the port is the one that it got."""
-        if self._listener.family != socket.AF_UNIX:
-            host, _, _ = settings.address.rpartition(":")
-            self.address = f"{host}:{self._listener.getsockname()[1]}"
-        loop.watch(self._listener, self._accept, None)
+        self.network_address = self._listening(settings.network_address) if settings.network_address else ""
+        """Where it listens on a network, if it is on one."""
 
     @property
     def lent(self) -> int:
         """Pieces that other hosts read where they lie."""
         return sum(len(each.lent) for each in (*self._outgoing.values(), *self._ended.values()))
+
+    def greeting(self, connection: int = 0) -> messages.Hello:
+        """Return what this host says first, on this connection to another one or to the server."""
+        settings = self._settings
+        own = (str(settings.host), settings.secret, self.address)
+        return messages.Hello(messages.VERSION, "executor", *own, connection, self.network_address)
 
     def take_addresses(self, addresses: Mapping[int, str]) -> None:
         """Take note of where all hosts listen. Those that are not named are gone, and read nothing any more."""
@@ -159,13 +161,11 @@ class Peers:
         return peer
 
     def _dialled(self, host: int) -> Outgoing:
-        number, settings = next(self._numbers), self._settings
-        greeting = messages.encode(
-            messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self.address, number)
-        )
+        number = next(self._numbers)
+        greeting = messages.encode(self.greeting(number))
         cause = ""
         try:
-            sock = dialling(self._addresses[host])
+            sock = dialling(self._addresses[host], self._settings.network_address.rpartition(":")[0])
         except OSError as error:
             cause = f"it cannot be opened: {error.strerror or error}"
             sock, other = socket.socketpair()
@@ -208,9 +208,18 @@ class Peers:
             )
         )
 
-    def _accept(self) -> None:
+    def _listening(self, address: str) -> str:
+        """Listen at an address; return it with the port that it got."""
+        listener = listening(address)
+        listener.setblocking(False)
+        self._loop.watch(listener, partial(self._accept, listener), None)
+        if listener.family == socket.AF_UNIX:
+            return address
+        return f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
+
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(BlockingIOError):
-            sock, _ = self._listener.accept()
+            sock, _ = listener.accept()
             Connection(self._loop, sock, self._take_greeting, lambda _: None)
 
     def _take_greeting(self, connection: Connection, frame: Frame) -> None:

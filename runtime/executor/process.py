@@ -48,7 +48,8 @@ class Executor:
         self._loop = Loop()
         budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
         self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
-        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"))
+        address = settings.network_address.rpartition(":")[0] or None
+        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"), address=address)
         self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._cpus = Device(HOST, self._loop, self._end_computation)
@@ -66,8 +67,7 @@ class Executor:
         self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
         self._server.is_trusted = True
         self._server.reader.most_bytes = MOST_BYTES
-        hello = messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self._peers.address)
-        self._server.send(Kind.MESSAGE, messages.encode(hello))
+        self._server.send(Kind.MESSAGE, messages.encode(self._peers.greeting()))
         self._handlers: dict[type, Callable[..., None]] = {
             messages.Peers: lambda message: self._peers.take_addresses(message.addresses),
             messages.ConnectionEnded: lambda message: self._peers.take_end(message),

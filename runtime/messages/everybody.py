@@ -24,7 +24,8 @@ class Failure:
 class Hello:
     """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number.
 
-    Hosts number their connections to each other, so that they can speak of a ``connection`` that has ended.
+    Hosts number their connections to each other, so that they can speak of a ``connection`` that has ended. One on a
+    host of a network listens at ``network_address`` too.
     """
 
     version: int
@@ -33,3 +34,4 @@ class Hello:
     token: str
     address: str = ""
     connection: int = 0
+    network_address: str = ""
