@@ -82,6 +82,9 @@ class Executor:
             messages.TakeShard: self._moves.take,
             messages.GiveShard: lambda message: self._moves.give(message, self._give),
             messages.ForgetShards: self._moves.forget,
+            messages.OpenFlows: self._open_flows,
+            messages.CloseFlows: self._close_flows,
+            messages.RankFlows: lambda message: self._peers.rank_flows(message.flows),
             messages.AskUsage: self._report_usage,
         }
 
@@ -99,9 +102,12 @@ class Executor:
 
     # What the dataflow needs
 
-    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
-        """Send a piece to another host."""
-        self._peers.send_piece(host, execution, send, data)
+    def send_piece(self, host: int, execution: int, send: Send, data: Array, flow: int | None = None) -> None:
+        """Send a piece to another host, on a flow if there is one."""
+        if flow is None:
+            self._peers.send_piece(host, execution, send, data)
+        else:
+            self._peers.send_piece(host, execution, send, data, flow, self._dataflow.made_s)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
@@ -210,6 +216,14 @@ class Executor:
     def _load_subprogram(self, message: messages.LoadSubprogram) -> None:
         self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)
 
+    def _open_flows(self, message: messages.OpenFlows) -> None:
+        self._dataflow.set_flows(message.subprogram, {(each.edge, each.host): each.number for each in message.flows})
+        self._peers.open_flows(message.flows)
+
+    def _close_flows(self, message: messages.CloseFlows) -> None:
+        self._dataflow.set_flows(message.subprogram, {})
+        self._peers.close_flows(message.flows)
+
     def _abort(self, message: messages.Abort) -> None:
         self._dataflow.abort(message.execution, message.failure)
         self._drop_dead()
@@ -266,6 +280,9 @@ class Executor:
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],
             "ran": [ran for device in (*self._devices, self._cpus) for ran in device.ran] if message.trace else [],
+            "flows": self._peers.flows.shown(),
+            "sent": list(self._peers.flows.sent) if message.trace else [],
+            "arrived": list(self._peers.flows.arrived) if message.trace else [],
         }
         self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
 
