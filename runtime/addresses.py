@@ -38,8 +38,11 @@ def dialled(address: str) -> socket.socket:
     return connected
 
 
-def dialling(address: str) -> socket.socket:
-    """Return a socket that connects to an address; over TCP it may do so still. Raises OSError and ValueError."""
+def dialling(address: str, source: str = "") -> socket.socket:
+    """Return a socket that connects to an address; over TCP it may do so still, from the address ``source`` if given.
+
+    Raises OSError and ValueError.
+    """
     if _path(address) is not None:
         return dialled(address)
     host, port = _host_port(address)
@@ -47,6 +50,8 @@ def dialling(address: str) -> socket.socket:
     connecting = socket.socket(family, kind, protocol)
     connecting.setblocking(False)
     try:
+        if source:
+            connecting.bind((source, 0))
         connecting.connect(place)
     except BlockingIOError:
         pass

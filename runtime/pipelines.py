@@ -34,14 +34,17 @@ def gpipe(stages: int, micro_batches: int) -> list[list[Step]]:
     ]
 
 
-def one_forward_one_backward(stages: int, micro_batches: int) -> list[list[Step]]:
+def one_forward_one_backward(stages: int, micro_batches: int, extra: int = 0) -> list[list[Step]]:
     """Forward passes until the last stage has one, then backward and forward by turns (1F1B; PipeDream-Flush).
 
-    A stage keeps at most as many micro-batches as there are stages from it to the end.
+    A stage keeps at most as many micro-batches as there are stages from it to the end, each after it counted ``extra``
+    times more. Stages of which each waits for a transfer from the next one need one extra, or they idle meanwhile. ::
+
+        partial(one_forward_one_backward, extra=1)
     """
     orders = []
     for stage in range(stages):
-        ahead = min(stages - stage - 1, micro_batches)
+        ahead = min((stages - stage - 1) * (1 + extra), micro_batches)
         order = [Step(stage, "forward", each) for each in range(ahead)]
         for each in range(micro_batches):
             if each + ahead < micro_batches:

@@ -7,8 +7,8 @@ from typing import TypeVar
 from runtime.client.local import LocalRuntime
 from runtime.client.session import Runtime
 from runtime.client.slices import VirtualDeviceSet
-from runtime.server.settings import ClientSettings, IslandSettings, Quota
-from runtime.substrates.interface import DEFAULT_KIND
+from runtime.server.settings import ClientSettings, IslandSettings, Quota, controllers_of
+from runtime.substrates.interface import DEFAULT_KIND, NetworkHost
 
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
@@ -37,6 +37,8 @@ def local(
     network: str = "shared-memory",
     mesh: Sequence[int] | None = None,
     kind: str = DEFAULT_KIND,
+    network_hosts: Mapping[int, NetworkHost] | None = None,
+    controller: str | None = None,
 ) -> LocalRuntime:
     """Start a runtime on this machine and connect to it; use it as a context manager.
 
@@ -59,6 +61,10 @@ def local(
         mesh: The shape of the interconnect of each island, with a place for each device; slices may then have a shape.
         kind: What the devices are called in constraints.
         network: How hosts pass arrays to each other: ``shared-memory``, or ``tcp`` as between machines.
+        network_hosts: Which hosts, counted from 0 over all islands, run on hosts of a network, such as network
+            namespaces. Hosts of different islands then pass arrays to each other over that network.
+        controller: Where Trainyard's controller listens, which ranks what is sent there: HOST:PORT or unix:/PATH, or
+            several with commas between.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:
@@ -71,7 +77,9 @@ def local(
         ClientSettings(name, secrets.token_hex(), weight, limits.get(name, Quota()), reads=tuple(readers.get(name, ())))
         for name, weight in named.items()
     ]
-    return _noted(LocalRuntime(settings, policy, clients, look_ahead_s, dispatch, preparation_s, network))
+    places, controllers = network_hosts or {}, () if controller is None else controllers_of(controller)
+    ordering = (policy, clients, look_ahead_s, dispatch, preparation_s)
+    return _noted(LocalRuntime(settings, *ordering, network, places, controllers))
 
 
 def make_virtual_device_set() -> VirtualDeviceSet:

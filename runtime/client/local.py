@@ -5,12 +5,13 @@ import shutil
 import subprocess  # nosec B404 - starts our own module
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from runtime.client.session import Runtime
 from runtime.server.settings import ClientSettings, IslandSettings, ServerSettings
 from runtime.settings import write_settings
+from runtime.substrates.interface import NetworkHost
 from runtime.substrates.local import module_environment
 
 _PATIENCE_S = 10.0
@@ -31,6 +32,8 @@ class LocalRuntime(Runtime):
         dispatch: str,
         preparation_s: float,
         network: str,
+        network_hosts: Mapping[int, NetworkHost],
+        controllers: Sequence[str],
     ) -> None:
         own = ClientSettings("local", secrets.token_hex(), is_operator=True)
         clients = (own, *others)
@@ -48,6 +51,8 @@ class LocalRuntime(Runtime):
             dispatch,
             preparation_s,
             network,
+            network_hosts,
+            tuple(controllers),
         )
         self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
             [sys.executable, "-m", "runtime.server"],

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,12 @@ _OF_TCP = (
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
 )
 """A peer that only falls silent is known after 30 s. Its kernel answers; so its process may be busy for longer."""
+_LEVEL_SHIFT = 5
+"""Class selectors are the upper three bits of the octet that holds DSCP and ECN."""
+_MAX_PACING_RATE = 47
+"""``SO_MAX_PACING_RATE``, in bytes per second."""
+_UNLIMITED = (1 << 64) - 1
+_BITS = 8
 
 
 class Connection:
@@ -77,6 +84,18 @@ class Connection:
                 self._unsent.append(memoryview(head)[sent:])
             self._unsent.append(memoryview(payload)[max(0, sent - len(head)) :])
             self._loop.watch(self._socket, self._receive, self._send_rest)
+
+    def send_at(self, level: int, rate_bps: float | None) -> None:
+        """Mark packets as CS0 to CS7, and send no faster than a rate, if there is one. It is for TCP over IPv4."""
+        octets_per_s = _UNLIMITED if rate_bps is None else max(1, int(rate_bps) // _BITS)
+        if not self._is_closed:
+            self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, level << _LEVEL_SHIFT)
+            self._socket.setsockopt(socket.SOL_SOCKET, _MAX_PACING_RATE, struct.pack("=Q", octets_per_s))
+
+    def source(self) -> tuple[str, int]:
+        """Return address and port from which it sends over TCP. Raises OSError once it is closed."""
+        address, port = self._socket.getsockname()[:2]
+        return address, port
 
     def take_descriptor(self) -> int | None:
         """Return the descriptor that came with a frame, which is the caller's then; None where none came."""

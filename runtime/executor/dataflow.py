@@ -8,7 +8,7 @@ before the server's ``Run``, since all hosts are told at once: they wait for it.
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -45,8 +45,8 @@ class Completion(NamedTuple):
 class Outside(Protocol):
     """What the dataflow needs of its host."""
 
-    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
-        """Send a piece to another host; the array does not change any more."""
+    def send_piece(self, host: int, execution: int, send: Send, data: Array, flow: int | None = None) -> None:
+        """Send a piece to another host, on a flow if there is one; the array does not change any more."""
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
@@ -117,6 +117,16 @@ class Dataflow:
         self._subprograms[number] = LoadedSubprogram(
             subprogram, self._host, [self._functions[each] for each in functions], self._device_bytes
         )
+
+    def set_flows(self, subprogram: int, flows: Mapping[tuple[int, int], int]) -> None:
+        """Send what goes from a subprogram to other islands on these flows, which are by edge and host."""
+        if subprogram in self._subprograms:
+            self._subprograms[subprogram].flows = dict(flows)
+
+    @property
+    def made_s(self) -> float:
+        """When what is being sent was made, as far as that is known, and now otherwise."""
+        return time.perf_counter() if self._made_s is None else self._made_s
 
     @property
     def loaded(self) -> int:
@@ -349,7 +359,8 @@ class Dataflow:
             if arrival is not None:
                 self._arrive(execution, arrival, part)
             else:
-                self._outside.send_piece(send.host, execution.number, send, part)
+                flow = execution.loaded.flows.get((send.edge, send.host))
+                self._outside.send_piece(send.host, execution.number, send, part, flow)
 
     def _land(self, execution: Execution, computation: Computation, outputs: Sequence[Array]) -> None:
         """Let outputs land of which no bound was known; what the computation had reserved is free by now."""

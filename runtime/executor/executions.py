@@ -11,13 +11,17 @@ from runtime.lowering.subprograms import HostPlan, Subprogram
 
 
 class LoadedSubprogram:
-    """A subprogram as this host runs it: its plan, and what was worked out of it. ``shards`` are by node and shard."""
+    """A subprogram as this host runs it: its plan, and what was worked out of it. ``shards`` are by node and shard.
+
+    ``flows`` are those on which it sends, by edge and host, where it sends over a network.
+    """
 
     def __init__(
         self, subprogram: Subprogram, host: int, functions: Sequence[LoadedFunction], device_bytes: int
     ) -> None:
         self._device_bytes = device_bytes
         self._stretches: dict[tuple[int, int], tuple[tuple[int, ...], tuple[Group, ...]]] = {}
+        self.flows: dict[tuple[int, int], int] = {}
         self.plan = HostPlan(subprogram, host)
         self.hops = Hops(self.plan)
         self.shards: dict[tuple[int, int], ShardPlan] = {}

@@ -44,12 +44,16 @@ class BrokenGroupError(RuntimeError):
 class ShardGroup:
     """A group as one shard sees it (``runtime.collectives.Group``). Shards join it when they first use it.
 
-    ``is_local`` says whether all of them are on one machine.
+    ``is_local`` says whether all of them are on one machine. ``address`` is where the others reach this one, None: on
+    the loopback interface.
     """
 
-    def __init__(self, folder: Path, key: GroupKey, index: int, *, is_local: bool = False) -> None:
+    def __init__(
+        self, folder: Path, key: GroupKey, index: int, *, is_local: bool = False, address: str | None = None
+    ) -> None:
         self.key = key
         self._is_local = is_local
+        self._address = address
         self.index = index
         self.size = len(key.places)
         self._path = folder / f"group-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
@@ -137,7 +141,8 @@ class ShardGroup:
 
             self._meet("here")
             options = ProcessGroupGloo._Options()
-            options._devices = [ProcessGroupGloo.create_device(interface="lo")]
+            place = {"interface": "lo"} if self._address is None else {"hostname": self._address}
+            options._devices = [ProcessGroupGloo.create_device(**place)]
             options._timeout = _PATIENCE
             self._group = ProcessGroupGloo(PrefixStore("ranks", self._shared()), self.index, self.size, options)
         return self._group
@@ -174,11 +179,15 @@ def _options(reduction: Reduction) -> "AllreduceOptions":
 
 
 class Groups:
-    """The groups of a host, by key and shard; ``is_local`` where all hosts are on its machine."""
+    """The groups of a host, by key and shard; ``is_local`` where all hosts are on its machine.
 
-    def __init__(self, folder: str, *, is_local: bool) -> None:
+    ``address`` is where other hosts reach this one, None: on the loopback interface.
+    """
+
+    def __init__(self, folder: str, *, is_local: bool, address: str | None = None) -> None:
         self._folder = Path(folder)
         self._is_local = is_local
+        self._address = address
         self._groups: dict[tuple[GroupKey, int], ShardGroup] = {}
 
     def group(self, key: GroupKey, index: int) -> ShardGroup:
@@ -186,7 +195,8 @@ class Groups:
         found = self._groups.get((key, index))
         if found is None:
             self.forget(key.client, before=key.generation)
-            found = self._groups[key, index] = ShardGroup(self._folder, key, index, is_local=self._is_local)
+            found = ShardGroup(self._folder, key, index, is_local=self._is_local, address=self._address)
+            self._groups[key, index] = found
         return found
 
     def forget(self, client: int, before: int | None = None) -> None:

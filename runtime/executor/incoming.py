@@ -38,7 +38,10 @@ class Receiver(Protocol):
 
 
 class Incoming:
-    """A connection of host ``sender`` to this one, and the memory of that host, as far as this one could map it."""
+    """A connection of host ``sender`` to this one, and the memory of that host, as far as this one could map it.
+
+    ``on_arrival`` hears of each piece that comes, before it goes anywhere.
+    """
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Incoming:
         arrays: ArenaArrays,
         receiver: Receiver,
         tell: Callable[[object], None],
+        on_arrival: Callable[[Name], None] | None = None,
     ) -> None:
         self.sender, self._host = hosts
         self._loop = loop
@@ -57,6 +61,7 @@ class Incoming:
         self._arrays = arrays
         self._receiver = receiver
         self._tell = tell
+        self._on_arrival = on_arrival
         self._taken = Taken()
         self._held: set[int] = set()
         self._is_over = False
@@ -91,6 +96,8 @@ class Incoming:
 
     def _take(self, connection: Connection, frame: Frame) -> None:
         name = _name(frame.kind, frame.header)
+        if self._on_arrival is not None:
+            self._on_arrival(name)
         is_read = True
         if frame.kind == Kind.PIECE:
             self._receiver.receive(*name, frame.payload)

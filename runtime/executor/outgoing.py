@@ -15,14 +15,22 @@ from runtime.transport.deliveries import Name, Sent
 class Outgoing:
     """A connection to a host, what it has carried as far as that may be lost, and what was lent on it.
 
+    ``key`` is that host and the flow that it is for, or None.
     ``can_lend`` says whether the other host has, as far as known, the arena of this one. When the connection ends, what
     was lent stays lent: the other host may live, and read it still.
     """
 
     def __init__(
-        self, loop: Loop, sock: socket, host: int, number: int, can_lend: bool, on_end: Callable[["Outgoing"], None]
+        self,
+        loop: Loop,
+        sock: socket,
+        key: tuple[int, int | None],
+        number: int,
+        can_lend: bool,
+        on_end: Callable[["Outgoing"], None],
     ) -> None:
-        self.host = host
+        self.key = key
+        self.host = key[0]
         self.number = number
         self.can_lend = can_lend
         self.sent = Sent()

@@ -8,11 +8,14 @@ sent; a large piece is received in the place where it is needed.
 When a connection ends between hosts that live, the one that opened it says so to the other one, by way of the server:
 what depends on pieces that were lost fails, and what is lent stays so until it is returned. The next piece opens a new
 connection.
+
+Over a network, what flows of a program carry goes on connections of these flows (``flows``).
 """
 
 import hmac
 import socket
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -24,6 +27,7 @@ from runtime.addresses import dialling, listening
 from runtime.codec import MalformedError
 from runtime.executor.connection import Connection
 from runtime.executor.copies import Copies
+from runtime.executor.flows import Flow, Flows
 from runtime.executor.incoming import Incoming, Receiver
 from runtime.executor.loop import Loop
 from runtime.executor.outgoing import Outgoing
@@ -33,6 +37,9 @@ from runtime.messages import Failure
 from runtime.substrates.interface import HostSettings
 from runtime.transport.arrays import LEAST_BYTES, ArenaArrays, Array
 from runtime.transport.deliveries import Name
+
+_KEPT = 1024
+"""So many connections of a host are remembered that have ended before they came; a later one has long been refused."""
 
 
 class Peers:
@@ -55,25 +62,29 @@ class Peers:
         self._tell = tell
         self._addresses: Mapping[int, str] = {}
         self._numbers = count()
-        self._outgoing: dict[int, Outgoing] = {}
+        self._outgoing: dict[tuple[int, int | None], Outgoing] = {}
+        """Connections to other hosts, by host and the flow that each is for."""
         self._ended: dict[int, Outgoing] = {}
         """Connections that have ended, by number, as long as the other host reads what was lent on them."""
         self._incoming: dict[tuple[int, int], Incoming] = {}
-        self._last_over: dict[int, int] = {}
-        """The number of the last connection of each host of which that host said that it has ended."""
-        self._listener = listening(settings.address)
-        self._listener.setblocking(False)
-        self.address = settings.address
+        self._over: dict[int, deque[int]] = {}
+        """Connections of each host of which that host said that they have ended, and which have not come here."""
+        self.flows = Flows()
+        self.address = self._listening(settings.address)
         """Where this host listens; the port is the one that it got."""
-        if self._listener.family != socket.AF_UNIX:
-            host, _, _ = settings.address.rpartition(":")
-            self.address = f"{host}:{self._listener.getsockname()[1]}"
-        loop.watch(self._listener, self._accept, None)
+        self.network_address = self._listening(settings.network_address) if settings.network_address else ""
+        """Where it listens on a network, if it is on one."""
 
     @property
     def lent(self) -> int:
         """Pieces that other hosts read where they lie."""
         return sum(len(each.lent) for each in (*self._outgoing.values(), *self._ended.values()))
+
+    def greeting(self, connection: int = 0, flow: int = -1) -> messages.Hello:
+        """Return what this host says first, on this connection to another one or to the server."""
+        settings = self._settings
+        own = (str(settings.host), settings.secret, self.address)
+        return messages.Hello(messages.VERSION, "executor", *own, connection, self.network_address, flow)
 
     def take_addresses(self, addresses: Mapping[int, str]) -> None:
         """Take note of where all hosts listen. Those that are not named are gone, and read nothing any more."""
@@ -82,13 +93,40 @@ class Peers:
         for ended in [each for each in self._ended.values() if each.host not in addresses]:
             self._ended.pop(ended.number).lent.clear()
         self._incoming = {key: each for key, each in self._incoming.items() if each.sender not in gone}
+        self._over = {sender: numbers for sender, numbers in self._over.items() if sender not in gone}
 
-    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
-        """Send a piece, which does not change any more."""
-        peer = self._peer(host)
+    def open_flows(self, flows: Sequence[messages.FlowToOpen]) -> None:
+        """Give flows connections of their own."""
+        for each in flows:
+            self.flows.open(each.number, each.host)
+            self._peer(each.host, each.number)
+
+    def close_flows(self, numbers: Sequence[int]) -> None:
+        """End flows on which nothing is sent any more."""
+        for number in numbers:
+            flow = self.flows.close(number)
+            peer = None if flow is None else self._outgoing.get((flow.host, number))
+            if peer is not None:
+                peer.connection.close("its flow is over")
+
+    def rank_flows(self, ranks: Sequence[messages.FlowRank]) -> None:
+        """Send on flows as the server says."""
+        for each in ranks:
+            flow = self.flows.rank(each.number, each.level, each.rate_bps)
+            peer = None if flow is None else self._outgoing.get((flow.host, each.number))
+            if flow is not None and peer is not None:
+                flow.mark(peer.connection)
+
+    def send_piece(
+        self, host: int, execution: int, send: Send, data: Array, flow: int | None = None, made_s: float = 0.0
+    ) -> None:
+        """Send a piece, which does not change any more; on a flow, if there is one, for which it was made then."""
+        peer = self._peer(host, flow)
         if peer is None:
             return
         name = _name(execution, send)
+        if flow is not None:
+            self.flows.note_sent(flow, name, data.nbytes, made_s)
         if data.flags.c_contiguous:
             offset_bytes = self._offset_bytes(peer, data)
             if offset_bytes is not None:
@@ -98,7 +136,7 @@ class Peers:
         if place is data:
             peer.send(Kind.PIECE, name, bytes_of(data))
         else:
-            self._copies.copy(place, data, partial(self._pass, host, name, place))
+            self._copies.copy(place, data, partial(self._pass, host, flow, name, place))
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Say that a piece will never come."""
@@ -109,11 +147,11 @@ class Peers:
     def take_end(self, message: messages.ConnectionEnded) -> None:
         """Take another host's word that its connection to this one has ended."""
         key = message.sender, message.connection
-        self._last_over[message.sender] = max(message.connection, self._last_over.get(message.sender, -1))
         incoming = self._incoming.pop(key, None)
         if incoming is not None:
             incoming.finish(message.first, message.pieces, message.loans, message.cause)
             return
+        self._over.setdefault(message.sender, deque(maxlen=_KEPT)).append(message.connection)
         if message.loans:
             self._tell(messages.LoansReturned(message.sender, message.connection, message.loans))
         for name in dict.fromkeys(message.pieces):
@@ -136,9 +174,9 @@ class Peers:
                 return room
         return data if data.flags.c_contiguous else np.empty(data.shape, data.dtype)
 
-    def _pass(self, host: int, name: Name, data: Array) -> None:
+    def _pass(self, host: int, flow: int | None, name: Name, data: Array) -> None:
         """Lend or send an array whose elements lie in a row."""
-        peer = self._peer(host)
+        peer = self._peer(host, flow)
         if peer is None:
             return
         offset_bytes = self._offset_bytes(peer, data)
@@ -151,32 +189,43 @@ class Peers:
         """Return where in the arena an array lies that can be lent; None for others."""
         return self._arrays.offset_bytes(data) if data.nbytes >= LEAST_BYTES and peer.can_lend else None
 
-    def _peer(self, host: int) -> Outgoing | None:
-        """Return the connection to a host, a new one where there is none; None if the host is gone."""
-        peer = self._outgoing.get(host)
+    def _peer(self, host: int, number: int | None = None) -> Outgoing | None:
+        """Return the connection to a host, of a flow if that is known, and a new one where there is none.
+
+        None if the host is gone.
+        """
+        flow = None if number is None else self.flows.find(number)
+        key = host, None if flow is None else number
+        peer = self._outgoing.get(key)
         if peer is None and host in self._addresses:
-            peer = self._outgoing[host] = self._dialled(host)
+            peer = self._outgoing[key] = self._dialled(host, flow)
         return peer
 
-    def _dialled(self, host: int) -> Outgoing:
-        number, settings = next(self._numbers), self._settings
-        greeting = messages.encode(
-            messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self.address, number)
-        )
+    def _dialled(self, host: int, flow: Flow | None) -> Outgoing:
+        number = next(self._numbers)
+        greeting = messages.encode(self.greeting(number, -1 if flow is None else flow.number))
         cause = ""
         try:
-            sock = dialling(self._addresses[host])
+            sock = dialling(self._addresses[host], self._settings.network_address.rpartition(":")[0])
         except OSError as error:
             cause = f"it cannot be opened: {error.strerror or error}"
             sock, other = socket.socketpair()
             other.close()
         can_lend = not cause and sock.family == socket.AF_UNIX and self._greet_with_arena(sock, greeting)
-        peer = Outgoing(self._loop, sock, host, number, can_lend, self._end)
+        peer = Outgoing(self._loop, sock, (host, None if flow is None else flow.number), number, can_lend, self._end)
         if cause:
             self._loop.post(partial(peer.connection.close, cause))
         elif not can_lend:
+            if flow is not None and not peer.connection.is_local:
+                self._tell_opened(flow, peer.connection)
             peer.connection.send(Kind.MESSAGE, greeting)
         return peer
+
+    def _tell_opened(self, flow: Flow, connection: Connection) -> None:
+        """Let a new connection send as its flow does, and tell the server its ends."""
+        flow.mark(connection)
+        address, _, port = self._addresses[flow.host].rpartition(":")
+        self._tell(messages.FlowOpened(flow.number, *connection.source(), address, int(port)))
 
     def _greet_with_arena(self, sock: socket.socket, greeting: bytes) -> bool:
         """Send the first frame, and with it the arena; return whether there is one to send."""
@@ -188,8 +237,8 @@ class Peers:
 
     def _end(self, ended: Outgoing) -> None:
         """Tell the other host that a connection to it has ended. If that is gone, so is what it was lent."""
-        if self._outgoing.get(ended.host) is ended:
-            del self._outgoing[ended.host]
+        if self._outgoing.get(ended.key) is ended:
+            del self._outgoing[ended.key]
         if ended.host not in self._addresses:
             ended.lent.clear()
             return
@@ -208,9 +257,18 @@ class Peers:
             )
         )
 
-    def _accept(self) -> None:
+    def _listening(self, address: str) -> str:
+        """Listen at an address; return it with the port that it got."""
+        listener = listening(address)
+        listener.setblocking(False)
+        self._loop.watch(listener, partial(self._accept, listener), None)
+        if listener.family == socket.AF_UNIX:
+            return address
+        return f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
+
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(BlockingIOError):
-            sock, _ = self._listener.accept()
+            sock, _ = listener.accept()
             Connection(self._loop, sock, self._take_greeting, lambda _: None)
 
     def _take_greeting(self, connection: Connection, frame: Frame) -> None:
@@ -227,7 +285,7 @@ class Peers:
         ):
             raise FrameError("expected the greeting of a host")
         sender = int(hello.name)
-        if hello.connection <= self._last_over.get(sender, -1):
+        if hello.connection in self._over.get(sender, ()):
             raise FrameError(f"connection {hello.connection} of host {sender} has ended already")
         connection.is_trusted = True
         connection.reader.most_bytes = MOST_BYTES
@@ -239,6 +297,7 @@ class Peers:
             self._arrays,
             self._receiver,
             self._tell,
+            None if hello.flow < 0 else self.flows.note_arrived,
         )
 
 

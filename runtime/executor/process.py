@@ -48,7 +48,8 @@ class Executor:
         self._loop = Loop()
         budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
         self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
-        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"))
+        address = settings.network_address.rpartition(":")[0] or None
+        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"), address=address)
         self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._cpus = Device(HOST, self._loop, self._end_computation)
@@ -66,8 +67,7 @@ class Executor:
         self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
         self._server.is_trusted = True
         self._server.reader.most_bytes = MOST_BYTES
-        hello = messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self._peers.address)
-        self._server.send(Kind.MESSAGE, messages.encode(hello))
+        self._server.send(Kind.MESSAGE, messages.encode(self._peers.greeting()))
         self._handlers: dict[type, Callable[..., None]] = {
             messages.Peers: lambda message: self._peers.take_addresses(message.addresses),
             messages.ConnectionEnded: lambda message: self._peers.take_end(message),
@@ -82,6 +82,9 @@ class Executor:
             messages.TakeShard: self._moves.take,
             messages.GiveShard: lambda message: self._moves.give(message, self._give),
             messages.ForgetShards: self._moves.forget,
+            messages.OpenFlows: self._open_flows,
+            messages.CloseFlows: self._close_flows,
+            messages.RankFlows: lambda message: self._peers.rank_flows(message.flows),
             messages.AskUsage: self._report_usage,
         }
 
@@ -99,9 +102,12 @@ class Executor:
 
     # What the dataflow needs
 
-    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
-        """Send a piece to another host."""
-        self._peers.send_piece(host, execution, send, data)
+    def send_piece(self, host: int, execution: int, send: Send, data: Array, flow: int | None = None) -> None:
+        """Send a piece to another host, on a flow if there is one."""
+        if flow is None:
+            self._peers.send_piece(host, execution, send, data)
+        else:
+            self._peers.send_piece(host, execution, send, data, flow, self._dataflow.made_s)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
@@ -214,6 +220,14 @@ class Executor:
     def _load_subprogram(self, message: messages.LoadSubprogram) -> None:
         self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)
 
+    def _open_flows(self, message: messages.OpenFlows) -> None:
+        self._dataflow.set_flows(message.subprogram, {(each.edge, each.host): each.number for each in message.flows})
+        self._peers.open_flows(message.flows)
+
+    def _close_flows(self, message: messages.CloseFlows) -> None:
+        self._dataflow.set_flows(message.subprogram, {})
+        self._peers.close_flows(message.flows)
+
     def _abort(self, message: messages.Abort) -> None:
         self._dataflow.abort(message.execution, message.failure)
         self._drop_dead()
@@ -270,6 +284,9 @@ class Executor:
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],
             "ran": [ran for device in (*self._devices, self._cpus) for ran in device.ran] if message.trace else [],
+            "flows": self._peers.flows.shown(),
+            "sent": list(self._peers.flows.sent) if message.trace else [],
+            "arrived": list(self._peers.flows.arrived) if message.trace else [],
         }
         self._server.send(Kind.MESSAGE, messages.encode(messages.Usage(message.request, usage)))
 

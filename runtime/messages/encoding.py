@@ -23,6 +23,7 @@ from runtime.messages.client_to_server import (
 from runtime.messages.everybody import Failure, Hello
 from runtime.messages.executor_to_server import (
     ConnectionEnded,
+    FlowOpened,
     GroupsBroken,
     LoansReturned,
     ShardFailed,
@@ -48,13 +49,16 @@ from runtime.messages.server_to_client import (
 from runtime.messages.server_to_executor import (
     Abort,
     AskUsage,
+    CloseFlows,
     DropClient,
     FetchShard,
     ForgetShards,
     GiveShard,
     LoadFunction,
     LoadSubprogram,
+    OpenFlows,
     Peers,
+    RankFlows,
     ReleaseOn,
     Run,
     ShareOn,
@@ -71,6 +75,7 @@ _BY_NAME = {
         *(Done, Opened),
         *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
         *(ShareOn, TakeShard, GiveShard, ForgetShards),
+        *(OpenFlows, CloseFlows, RankFlows, FlowOpened),
         *(ShardFailed, ShardTaken, GroupsBroken, ConnectionEnded, LoansReturned, Usage),
     )
 }

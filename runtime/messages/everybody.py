@@ -24,7 +24,9 @@ class Failure:
 class Hello:
     """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number.
 
-    Hosts number their connections to each other, so that they can speak of a ``connection`` that has ended.
+    Hosts number their connections to each other, so that they can speak of a ``connection`` that has ended. One on a
+    host of a network listens at ``network_address`` too. ``flow`` is the flow that the connection is for, and -1 where
+    it is for no one flow.
     """
 
     version: int
@@ -33,3 +35,5 @@ class Hello:
     token: str
     address: str = ""
     connection: int = 0
+    network_address: str = ""
+    flow: int = -1

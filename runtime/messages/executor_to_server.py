@@ -82,3 +82,14 @@ class LoansReturned:
     host: int
     connection: int
     loans: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowOpened:
+    """A flow has a connection, perhaps another one than before, with these ends."""
+
+    number: int
+    address: str
+    port: int
+    peer_address: str
+    peer_port: int

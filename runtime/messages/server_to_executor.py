@@ -138,3 +138,44 @@ class AskUsage:
 
     request: int
     trace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlowToOpen:
+    """A flow of a subprogram, by a number of the server's: what an edge sends from this host to another one."""
+
+    number: int
+    edge: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFlows:
+    """Flows of a subprogram get connections of their own; the answer for each is FlowOpened."""
+
+    subprogram: int
+    flows: tuple[FlowToOpen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseFlows:
+    """Nothing is sent on these flows of a subprogram any more."""
+
+    subprogram: int
+    flows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRank:
+    """At which level a flow sends, 7 the most urgent, and how fast at most, if there is a limit."""
+
+    number: int
+    level: int
+    rate_bps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankFlows:
+    """How flows send from now on."""
+
+    flows: tuple[FlowRank, ...]

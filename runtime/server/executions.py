@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 from runtime import messages
 from runtime.frames import PIECE, Kind, prefix
@@ -23,6 +24,9 @@ from runtime.server.dispatch import ParallelDispatch, SequentialDispatch
 from runtime.server.hosts import Host
 from runtime.server.plans import PlannedProgram, RegisteredProgram, Stretch
 from runtime.store.buffers import HOST
+
+if TYPE_CHECKING:
+    from runtime.server.announcements import Announcements
 
 _LEAST_COST_S = 1e-6
 _ALONE = -1.0
@@ -60,7 +64,8 @@ class Execution:
 class Executions:
     """Starts executions, passes grants on, and ends executions with their results or with the cause.
 
-    ``on_end`` is told of each that has ended, with the ledger of its client.
+    ``on_end`` is told of each that has ended, with the ledger of its client; ``announcements``, if there are any, of
+    each that starts or has ended.
     """
 
     def __init__(
@@ -69,11 +74,13 @@ class Executions:
         hosts: Mapping[int, Host],
         dispatch: ParallelDispatch | SequentialDispatch,
         on_end: Callable[[Ledger], None],
+        announcements: "Announcements | None" = None,
     ) -> None:
         self._schedulers = schedulers
         self._hosts = hosts
         self._dispatch = dispatch
         self._on_end = on_end
+        self._announcements = announcements
         self._running: dict[int, Execution] = {}
         self._gangs: dict[int, Gang] = {}
         self._numbers = count()
@@ -112,6 +119,8 @@ class Executions:
             self._running[execution.number] = execution
             account.executions.add(execution.number)
             account.ledger.running += 1
+            if self._announcements is not None:
+                self._announcements.start(execution, epoch)
         for island, request in requests:
             self._schedulers[island].submit(request)
         grants = self._new_grants()
@@ -289,6 +298,8 @@ class Executions:
     def _forget(self, execution: Execution) -> None:
         self._running.pop(execution.number, None)
         self._dispatch.forget(execution.number)
+        if self._announcements is not None:
+            self._announcements.end(execution.number)
         account = execution.account
         if execution.number in account.executions:
             account.executions.remove(execution.number)

@@ -9,19 +9,31 @@ from runtime.lowering.subprograms import Subprogram
 from runtime.messages import Failure
 from runtime.server.channel import Channel
 from runtime.server.plans import NumberedFunction
+from runtime.substrates.interface import NetworkHost
 
 
 @dataclass(eq=False)
 class Host:
-    """An executor that is connected."""
+    """An executor that is connected. On a host of a network it has a ``network_address`` too."""
 
     number: int
     island: str
     channel: Channel
     address: str
+    network_host: NetworkHost | None = None
+    network_address: str = ""
     is_leaving: bool = False
     functions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
+
+    def address_for(self, other: "Host") -> str:
+        """Return where another host reaches it: over the network from a host of another island."""
+        return self.network_address if self.is_apart_from(other) else self.address
+
+    def is_apart_from(self, other: "Host") -> bool:
+        """Return whether arrays go between the two over the network."""
+        own, its = self.network_host, other.network_host
+        return own is not None and its is not None and own.name != its.name and self.island != other.island
 
     def load(self, number: int, subprogram: Subprogram, functions: Sequence[NumberedFunction]) -> None:
         """Make a subprogram and its functions known, unless they are."""

@@ -71,7 +71,9 @@ class Membership:
             except ValueError as error:  # its island has become full meanwhile
                 channel.refuse(str(error))
                 return
-        host = Host(number, self._islands.hosts[number].island, channel, hello.address)
+        network_host = self._settings.network_hosts.get(number)
+        island = self._islands.hosts[number].island
+        host = Host(number, island, channel, hello.address, network_host, hello.network_address)
         channel.reader.most_bytes = MOST_BYTES
         channel.on_frame = lambda _, frame: self._on_frame(number, frame)
         channel.on_close = lambda _: self._lose(host)
@@ -173,13 +175,14 @@ class Membership:
             by_label[each.client].place(each)
 
     def _tell_peers(self) -> None:
-        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
         for each in self._hosts.values():
-            each.channel.send(peers)
+            addresses = {other.number: other.address_for(each) for other in self._hosts.values()}
+            each.channel.send(messages.Peers(addresses))
 
     def _host_settings(self, number: int) -> HostSettings:
         host, settings = self._islands.hosts[number], self._settings
         is_local = settings.network == "shared-memory"
+        network_host = settings.network_hosts.get(number)
         return HostSettings(
             number,
             host.devices,
@@ -191,4 +194,5 @@ class Membership:
             settings.folder,
             host.device_memory_bytes,
             host.host_memory_bytes,
+            "" if network_host is None else f"{network_host.address}:0",
         )

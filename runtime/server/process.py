@@ -15,7 +15,8 @@ async def serve(settings: ServerSettings, on_ready: Callable[[], None], parent: 
 
     Raises OSError where the address is taken.
     """
-    server = Server(settings, LocalSubstrate())
+    commands = {number: host.command for number, host in settings.network_hosts.items()}
+    server = Server(settings, LocalSubstrate(commands))
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, server.stop)

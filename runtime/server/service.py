@@ -2,8 +2,9 @@
 
 import asyncio
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from runtime import messages
@@ -32,6 +33,9 @@ from runtime.server.sizes import Sizes
 from runtime.server.status import StatusReports
 from runtime.substrates.interface import Substrate
 
+if TYPE_CHECKING:
+    from runtime.server.announcements import Announcements
+
 _FIRST_GUESS_S = 1e-4
 _LEARNING = 0.5
 """How much of what is expected of a function a new measurement of a host is."""
@@ -59,11 +63,16 @@ class Server:
         self._admission = Admission(
             self._execute, self._handle, lambda call: asyncio.get_running_loop().call_soon(call)
         )
-        self._executions = Executions(self._schedulers, self._hosts, self._dispatch, self._admission.ended)
+        self._announcements = _announcements(settings.controllers, self._hosts)
+        self._executions = Executions(
+            self._schedulers, self._hosts, self._dispatch, self._admission.ended, self._announcements
+        )
         self._fetches = Fetches(self._hosts)
         self._sizes = Sizes(self._accounts, self._hosts)
         self._publications = Publications(self._hosts, self._let_go)
-        self._status = StatusReports(self._islands, self._hosts, self._accounts, self._publications)
+        self._status = StatusReports(
+            self._islands, self._hosts, self._accounts, self._publications, self._announcements
+        )
         self._membership = Membership(
             settings,
             substrate,
@@ -97,11 +106,15 @@ class Server:
         outbox = Outbox()
         server = await loop.create_server(lambda: Channel(outbox, self._greet, lambda _: None), sock=listener)
         try:
+            if self._announcements is not None:
+                await self._announcements.open()
             await self._membership.start()
             on_ready()
             await self._ended.wait()
         finally:
             server.close()
+            if self._announcements is not None:
+                await self._announcements.close()
             self._substrate.close()
 
     def stop(self) -> None:
@@ -191,6 +204,8 @@ class Server:
                 self._sizes.take(message)
             case messages.ConnectionEnded() | messages.LoansReturned() as message if message.host in self._hosts:
                 self._hosts[message.host].channel.send(message)
+            case messages.FlowOpened() as message if self._announcements is not None:
+                self._announcements.take(message)
             case messages.Usage() as message:
                 self._status.take(message)
 
@@ -289,6 +304,8 @@ class Server:
             account.let_go(handle)
         failure = Failure("LostError", f"client {account.label} ended")
         self._executions.abort_of(account, failure)
+        if self._announcements is not None:
+            self._announcements.drop(account)
         self._fetches.forget(account)
         self._islands.drop_client(account.label)
         for host in self._hosts.values():
@@ -298,3 +315,11 @@ class Server:
 
 def _is_same(token: str, known: str) -> bool:
     return hmac.compare_digest(token.encode(), known.encode())
+
+
+def _announcements(controllers: Sequence[str], hosts: Mapping[int, Host]) -> "Announcements | None":
+    if not controllers:
+        return None
+    from runtime.server.announcements import Announcements  # it brings gRPC
+
+    return Announcements(controllers, hosts)

@@ -1,9 +1,10 @@
 """What a server is started with."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from runtime.substrates.interface import DEFAULT_KIND, NewHost
+from runtime.substrates.interface import DEFAULT_KIND, NetworkHost, NewHost
 
 DISPATCHES = ("parallel", "sequential")
 """Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
@@ -102,6 +103,9 @@ class ServerSettings:
     ``secret`` is what executors show, ``folder`` where their sockets lie. ``look_ahead_s`` is how much work schedulers
     grant ahead of its completion, in seconds on each device. ``preparation_s`` stands for what a host does before it
     can enqueue a computation, one after the other.
+
+    ``network_hosts`` says by number which hosts run on hosts of a network: between islands these pass arrays over it.
+    ``controllers`` are addresses of Trainyard's controllers, which rank what is sent there; without any, nobody does.
     """
 
     address: str
@@ -114,6 +118,8 @@ class ServerSettings:
     dispatch: str = "parallel"
     preparation_s: float = 0.0
     network: str = "shared-memory"
+    network_hosts: Mapping[int, NetworkHost] = field(default_factory=dict)
+    controllers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [client.name for client in self.clients]
@@ -125,5 +131,17 @@ class ServerSettings:
             raise ValueError(f"dispatch: expected one of {', '.join(DISPATCHES)}, got {self.dispatch!r}")
         if self.network not in NETWORKS:
             raise ValueError(f"network: expected one of {', '.join(NETWORKS)}, got {self.network!r}")
+        unknown = self.network_hosts.keys() - range(sum(each.hosts for each in self.islands))
+        if unknown:
+            raise ValueError(f"network_hosts: there is no host {min(unknown)}")
+        if self.network_hosts and self.network != "shared-memory":
+            raise ValueError("network: expected shared-memory, for between network_hosts it is TCP anyway")
         if not self.look_ahead_s > 0:
             raise ValueError(f"look_ahead_s: expected a time above 0, got {self.look_ahead_s}")
+
+
+def controllers_of(addresses: str) -> tuple[str, ...]:
+    """Return the addresses of controllers that are given with commas between. Raises ValueError for what is none."""
+    from hostlib.addresses import unique_addresses  # it brings gRPC, which only those need who have a controller
+
+    return unique_addresses([each.strip() for each in addresses.split(",") if each.strip()])

@@ -4,13 +4,16 @@ import asyncio
 import os
 from collections.abc import Mapping
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime import messages
 from runtime.server.accounts import Account
 from runtime.server.hosts import Host
 from runtime.server.islands import Islands
 from runtime.server.publications import Publications
+
+if TYPE_CHECKING:
+    from runtime.server.announcements import Announcements
 
 _USAGE_S = 2.0
 
@@ -24,11 +27,13 @@ class StatusReports:
         hosts: Mapping[int, Host],
         accounts: Mapping[int, Account],
         publications: Publications,
+        announcements: "Announcements | None",
     ) -> None:
         self._islands = islands
         self._hosts = hosts
         self._accounts = accounts
         self._publications = publications
+        self._announcements = announcements
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,6 +65,8 @@ class StatusReports:
             "clients": clients,
             "published": self._publications.shown(),
         }
+        if self._announcements is not None:
+            status["network"] = self._announcements.shown(trace=message.trace)
         account.channel.send(messages.Status(message.request, status))
 
     async def _usage(self, host: Host, trace: bool) -> Mapping[str, Any]:

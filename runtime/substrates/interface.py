@@ -1,6 +1,7 @@
 """What hosts are, and what the server asks of a substrate."""
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import Protocol
 
 DEFAULT_KIND = "core"
@@ -27,12 +28,36 @@ class NewHost:
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkHost:
+    """The host of a network on which an executor runs: its name there, and the address of one of its interfaces.
+
+    ``nic`` is the number of that interface. A command line that runs a program there begins with ``command``, such as
+    ``ip netns exec h0``; it is empty where the server runs there too.
+    """
+
+    name: str
+    address: str
+    command: tuple[str, ...] = ()
+    nic: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            IPv4Address(self.address)
+        except ValueError:
+            message = f"network host {self.name}: address: expected one of IPv4, got {self.address!r:.50}"
+            raise ValueError(message) from None
+        if self.nic < 0:
+            raise ValueError(f"network host {self.name}: nic: must not be negative, got {self.nic}")
+
+
+@dataclass(frozen=True, slots=True)
 class HostSettings:
     """What an executor is told: its number, its devices, where to listen, and where the server is.
 
     ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
     one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
-    other for collectives. The memories are budgets in bytes: of each device, and of the host.
+    other for collectives. The memories are budgets in bytes: of each device, and of the host. A host of a network
+    listens at ``network_address`` as well, for those of other islands.
     """
 
     host: int
@@ -45,6 +70,7 @@ class HostSettings:
     folder: str = ""
     device_memory_bytes: int = 1 << 30
     host_memory_bytes: int = 4 << 30
+    network_address: str = ""
 
 
 class Substrate(Protocol):

@@ -3,6 +3,7 @@
 import os
 import subprocess  # nosec B404 - starts our own module
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runtime.settings import write_settings
@@ -12,17 +13,22 @@ _PATIENCE_S = 5.0
 
 
 class LocalSubstrate:
-    """Starts an executor as a child process."""
+    """Starts an executor as a child process.
 
-    def __init__(self) -> None:
+    ``commands`` has what its command line begins with, by host, such as ``ip netns exec h0``: so it runs in a network
+    namespace.
+    """
+
+    def __init__(self, commands: Mapping[int, Sequence[str]] | None = None) -> None:
+        self._commands = commands or {}
         self._processes: dict[int, subprocess.Popen[str]] = {}
 
     def spawn(self, settings: HostSettings) -> None:
         """Start the executor of a host."""
         for each in self._processes.values():
             each.poll()  # those of hosts that have left are done with
-        process = subprocess.Popen(  # nosec B603 - our own interpreter and module
-            [sys.executable, "-m", "runtime.executor"],
+        process = subprocess.Popen(  # nosec B603 - our own interpreter and module, where the server's settings say
+            [*self._commands.get(settings.host, ()), sys.executable, "-m", "runtime.executor"],
             stdin=subprocess.PIPE,
             stdout=sys.stderr,  # the server's own stdout is for who started it
             text=True,

@@ -77,7 +77,7 @@ class Host:
             registered = RegisterFunction(number, function.__name__, "numpy", None, described(function))
             self.dataflow.add_function(number, LoadedFunction(registered))
 
-    def send_piece(self, host: int, execution: int, send: Send, data: Array) -> None:
+    def send_piece(self, host: int, execution: int, send: Send, data: Array, _flow: int | None = None) -> None:
         self._send(host, execution, send, bytearray(data.tobytes()))
 
     def empty(self, shape: Sequence[int], dtype: str) -> Array:

@@ -331,7 +331,7 @@ def test_what_is_no_segment_is_not_mapped_and_loans_are_refused(local: tuple[Hos
 
 def end_of(sender: Host) -> Callable[[str], None]:
     """Return what ends the connection of a host to host 1."""
-    return sender.peers._outgoing[1].connection.close
+    return sender.peers._outgoing[1, None].connection.close
 
 
 def test_what_was_lost_is_named_and_what_came_is_not(remote: tuple[Host, Host]) -> None:
@@ -380,7 +380,7 @@ def test_what_is_lent_outlives_the_connection(local: tuple[Host, Host]) -> None:
 
 def test_a_host_that_cannot_be_reached_gets_word_of_what_it_misses(remote: tuple[Host, Host]) -> None:
     sender, receiver = remote
-    sender.do(lambda: end_of(sender)("it was cut") if 1 in sender.peers._outgoing else None)
+    sender.do(lambda: end_of(sender)("it was cut") if (1, None) in sender.peers._outgoing else None)
     known = sender.peers._addresses
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens there

@@ -20,6 +20,7 @@ from hostlib.addresses import check_server
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
 from trainyard.cli.output import PrintableConsole
 from trainyard.cli.runtime_clients import read_clients, write_first_client
+from trainyard.cli.runtime_network import read_network_hosts
 from trainyard.cli.runtime_pictures import draw, picture_format
 from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table, published_table
 
@@ -52,6 +53,18 @@ MeshOption = Annotated[
 ]
 LookAheadOption = Annotated[
     float, typer.Option("--look-ahead", min=1e-6, metavar="S", help="How much work is granted ahead, in seconds.")
+]
+NetworkHostsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--network-hosts",
+        metavar="FILE",
+        help="Hosts on hosts of a network, one a line: number, name, address, and what a command there begins with.",
+    ),
+]
+ControllerOption = Annotated[
+    str | None,
+    typer.Option("--controller", metavar="ADDRESS", help="Controller of that network: HOST:PORT or unix:/PATH."),
 ]
 ClientArgument = Annotated[
     str, typer.Argument(metavar="CLIENT", help="A name of the file, or one of its connections, as `status` shows it.")
@@ -96,30 +109,39 @@ def serve(
     device_memory_bytes: MemoryOption = 1 << 30,
     host_memory_bytes: HostMemoryOption = 4 << 30,
     look_ahead_s: LookAheadOption = 0.02,
+    network_hosts: NetworkHostsOption = None,
+    controller: ControllerOption = None,
 ) -> None:
     """Serve islands of this machine's processes until SIGTERM or SIGINT."""
     from runtime.server.process import serve as serve_islands
-    from runtime.server.settings import IslandSettings, ServerSettings
+    from runtime.server.settings import IslandSettings, ServerSettings, controllers_of
 
     _check_address(address)
     if not clients.exists():
         write_first_client(clients)
     known = tuple(read_clients(clients).values())
+    on_network = {} if network_hosts is None else read_network_hosts(network_hosts)
     of_each = (hosts, devices, _sides(mesh), device_memory_bytes, host_memory_bytes, kind)
     try:
         settings_of_islands = tuple(IslandSettings(f"island-{number}", *of_each) for number in range(islands))
+        controllers = () if controller is None else controllers_of(controller)
     except ValueError as error:
         refuse(str(error))
     with tempfile.TemporaryDirectory(prefix="trainyard-runtime-") as folder:
-        settings = ServerSettings(
-            address,
-            folder,
-            settings_of_islands,
-            known,
-            secrets.token_hex(),
-            policy.value,
-            look_ahead_s,
-        )
+        try:
+            settings = ServerSettings(
+                address,
+                folder,
+                settings_of_islands,
+                known,
+                secrets.token_hex(),
+                policy.value,
+                look_ahead_s,
+                network_hosts=on_network,
+                controllers=controllers,
+            )
+        except ValueError as error:
+            refuse(str(error))
         try:
             asyncio.run(serve_islands(settings, lambda: tell(f"serving {islands * hosts} hosts at {address}")))
         except OSError as error:

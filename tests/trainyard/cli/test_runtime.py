@@ -58,3 +58,27 @@ def test_a_picture_of_an_unknown_format(trainyard: Trainyard, tmp_path: Path) ->
         True,
     )
     assert not (tmp_path / "trace.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("0 h0\n", "hosts.txt:1: expected a new number, a name and an address"),
+        ("first h0 10.0.0.1\n", "hosts.txt:1: expected a new number"),
+        ("0 h0 10.0.0.1 ip netns exec h0\n\n0 h1 10.0.1.1\n", "hosts.txt:3: expected a new number"),
+        ("0 h0 h0.example\n", "hosts.txt:1: network host h0: address: expected one of IPv4, got 'h0.example'"),
+        ("1 h0 10.0.0.1\n", "network_hosts: there is no host 1"),
+    ],
+)
+def test_a_file_of_network_hosts_with_mistakes(trainyard: Trainyard, tmp_path: Path, text: str, says: str) -> None:
+    file, clients = tmp_path / "hosts.txt", tmp_path / "clients.txt"
+    file.write_text(text)
+    clients.write_text("default 1 token\n")
+    ended = trainyard("runtime", "serve", *WHERE, "--clients", str(clients), "--network-hosts", str(file))
+    assert (ended.exit_code, says in ended.stderr) == (2, True)
+
+
+def test_an_address_of_a_controller_that_is_none(trainyard: Trainyard, tmp_path: Path) -> None:
+    where = [*WHERE, "--clients", str(tmp_path / "clients.txt")]
+    ended = trainyard("runtime", "serve", *where, "--controller", "nowhere")
+    assert (ended.exit_code, "address: expected HOST:PORT" in ended.stderr) == (2, True)
