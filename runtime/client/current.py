@@ -58,7 +58,8 @@ def local(
         host_memory_bytes: What arrays may take that are spilled to a host.
         mesh: The shape of the interconnect of each island, with a place for each device; slices may then have a shape.
         kind: What the devices are called in constraints.
-        network: How hosts pass arrays to each other: ``shared-memory``, or ``tcp`` as between machines.
+        network: How hosts pass arrays to each other: ``shared-memory``; ``tcp`` as between machines; or ``machines``,
+            which finds that they are on one machine and shares memory.
     """
     for name, number in (("islands", islands), ("hosts", hosts), ("devices", devices)):
         if number < 1:

@@ -20,7 +20,7 @@ from itertools import count
 import numpy as np
 
 from runtime import messages
-from runtime.addresses import dialling, listening
+from runtime.addresses import bound, dialling, listening, this_machine
 from runtime.codec import MalformedError
 from runtime.executor.connection import Connection
 from runtime.executor.copies import Copies
@@ -29,7 +29,7 @@ from runtime.executor.loop import Loop
 from runtime.executor.outgoing import Outgoing
 from runtime.frames import MOST_BYTES, Frame, FrameError, Kind, prefix
 from runtime.lowering.subprograms import Send
-from runtime.messages import Failure
+from runtime.messages import Failure, Place
 from runtime.substrates.interface import HostSettings
 from runtime.transport.arrays import LEAST_BYTES, ArenaArrays, Array
 from runtime.transport.deliveries import Name
@@ -53,7 +53,7 @@ class Peers:
         self._copies = copies
         self._receiver = receiver
         self._tell = tell
-        self._addresses: Mapping[int, str] = {}
+        self.places: dict[int, Place] = {}
         self._numbers = count()
         self._outgoing: dict[int, Outgoing] = {}
         self._ended: dict[int, Outgoing] = {}
@@ -61,25 +61,25 @@ class Peers:
         self._incoming: dict[tuple[int, int], Incoming] = {}
         self._last_over: dict[int, int] = {}
         """The number of the last connection of each host of which that host said that it has ended."""
-        self._listener = listening(settings.address)
-        self._listener.setblocking(False)
-        self.address = settings.address
+        listener = self._listen(settings.address)
+        is_unix = listener.family == socket.AF_UNIX
+        if settings.local_address:
+            self._listen(settings.local_address)
+        machine = this_machine() if is_unix or settings.local_address else ""
+        self.place = Place(bound(listener, settings.address), machine, settings.local_address)
         """Where this host listens; the port is the one that it got."""
-        if self._listener.family != socket.AF_UNIX:
-            host, _, _ = settings.address.rpartition(":")
-            self.address = f"{host}:{self._listener.getsockname()[1]}"
-        loop.watch(self._listener, self._accept, None)
 
     @property
     def lent(self) -> int:
         """Pieces that other hosts read where they lie."""
         return sum(len(each.lent) for each in (*self._outgoing.values(), *self._ended.values()))
 
-    def take_addresses(self, addresses: Mapping[int, str]) -> None:
+    def take_places(self, places: Mapping[int, Place]) -> None:
         """Take note of where all hosts listen. Those that are not named are gone, and read nothing any more."""
-        gone = self._addresses.keys() - addresses.keys()
-        self._addresses = dict(addresses)
-        for ended in [each for each in self._ended.values() if each.host not in addresses]:
+        gone = self.places.keys() - places.keys()
+        self.places.clear()
+        self.places.update(places)
+        for ended in [each for each in self._ended.values() if each.host not in places]:
             self._ended.pop(ended.number).lent.clear()
         self._incoming = {key: each for key, each in self._incoming.items() if each.sender not in gone}
 
@@ -154,18 +154,18 @@ class Peers:
     def _peer(self, host: int) -> Outgoing | None:
         """Return the connection to a host, a new one where there is none; None if the host is gone."""
         peer = self._outgoing.get(host)
-        if peer is None and host in self._addresses:
+        if peer is None and host in self.places:
             peer = self._outgoing[host] = self._dialled(host)
         return peer
 
     def _dialled(self, host: int) -> Outgoing:
         number, settings = next(self._numbers), self._settings
         greeting = messages.encode(
-            messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self.address, number)
+            messages.Hello(messages.VERSION, "executor", str(settings.host), settings.secret, self.place, number)
         )
         cause = ""
         try:
-            sock = dialling(self._addresses[host])
+            sock = self._dialling(self.places[host])
         except OSError as error:
             cause = f"it cannot be opened: {error.strerror or error}"
             sock, other = socket.socketpair()
@@ -190,7 +190,7 @@ class Peers:
         """Tell the other host that a connection to it has ended. If that is gone, so is what it was lent."""
         if self._outgoing.get(ended.host) is ended:
             del self._outgoing[ended.host]
-        if ended.host not in self._addresses:
+        if ended.host not in self.places:
             ended.lent.clear()
             return
         if ended.lent:
@@ -208,9 +208,22 @@ class Peers:
             )
         )
 
-    def _accept(self) -> None:
+    def _dialling(self, place: Place) -> socket.socket:
+        """Return a socket that connects to a host, by the way on which memory can be lent if there is one."""
+        if place.local_address and self.place.shares_memory_with(place):
+            with suppress(OSError):
+                return dialling(place.local_address)
+        return dialling(place.address)
+
+    def _listen(self, address: str) -> socket.socket:
+        listener = listening(address)
+        listener.setblocking(False)
+        self._loop.watch(listener, partial(self._accept, listener), None)
+        return listener
+
+    def _accept(self, listener: socket.socket) -> None:
         with suppress(BlockingIOError):
-            sock, _ = self._listener.accept()
+            sock, _ = listener.accept()
             Connection(self._loop, sock, self._take_greeting, lambda _: None)
 
     def _take_greeting(self, connection: Connection, frame: Frame) -> None:

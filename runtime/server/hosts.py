@@ -18,7 +18,7 @@ class Host:
     number: int
     island: str
     channel: Channel
-    address: str
+    place: messages.Place
     is_leaving: bool = False
     functions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)

@@ -71,7 +71,7 @@ class Membership:
             except ValueError as error:  # its island has become full meanwhile
                 channel.refuse(str(error))
                 return
-        host = Host(number, self._islands.hosts[number].island, channel, hello.address)
+        host = Host(number, self._islands.hosts[number].island, channel, hello.place)
         channel.reader.most_bytes = MOST_BYTES
         channel.on_frame = self._on_frame
         channel.on_close = lambda _: self._lose(host)
@@ -173,17 +173,17 @@ class Membership:
             by_label[each.client].place(each)
 
     def _tell_peers(self) -> None:
-        peers = messages.Peers({each.number: each.address for each in self._hosts.values()})
+        peers = messages.Peers({each.number: each.place for each in self._hosts.values()})
         for each in self._hosts.values():
             each.channel.send(peers)
 
     def _host_settings(self, number: int) -> HostSettings:
         host, settings = self._islands.hosts[number], self._settings
-        is_local = settings.network == "shared-memory"
+        path = f"unix:{settings.folder}/host-{number}"
         return HostSettings(
             number,
             host.devices,
-            f"unix:{settings.folder}/host-{number}" if is_local else "127.0.0.1:0",
+            path if settings.network == "shared-memory" else "127.0.0.1:0",
             settings.address,
             settings.secret,
             settings.preparation_s,
@@ -191,4 +191,5 @@ class Membership:
             settings.folder,
             host.device_memory_bytes,
             host.host_memory_bytes,
+            path if settings.network == "machines" else "",
         )

@@ -11,8 +11,11 @@ POLICIES = ("fifo", "shares", "earliest-need")
 """How schedulers order computations: as they come, so that clients get device time by weight, or by slack."""
 
 
-NETWORKS = ("shared-memory", "tcp")
-"""How executors pass arrays to each other: in memory that they share, on one machine, or over TCP."""
+NETWORKS = ("shared-memory", "tcp", "machines")
+"""How executors pass arrays to each other: in memory that they share, over TCP, or each where it can be.
+
+``machines`` shares memory on each machine, and uses TCP between them.
+"""
 
 
 @dataclass(frozen=True, slots=True)

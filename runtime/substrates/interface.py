@@ -32,7 +32,8 @@ class HostSettings:
 
     ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
     one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
-    other for collectives. The memories are budgets in bytes: of each device, and of the host.
+    other for collectives. The memories are budgets in bytes: of each device, and of the host. At ``local_address`` a
+    host that listens over TCP also listens for those of its own machine, with which it shares memory then.
     """
 
     host: int
@@ -45,6 +46,7 @@ class HostSettings:
     folder: str = ""
     device_memory_bytes: int = 1 << 30
     host_memory_bytes: int = 4 << 30
+    local_address: str = ""
 
 
 class Substrate(Protocol):
