@@ -34,6 +34,8 @@ from runtime.substrates.interface import HostSettings
 from runtime.transport.arena import Arena
 from runtime.transport.arrays import ArenaArrays
 
+SWITCH_S = 1e-4
+"""The loop and the threads of devices hand work to each other; Python's default of 5 ms is too long a wait."""
 _REPORT_S = 1e-3
 """How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
 _SOON_S = 2e-4

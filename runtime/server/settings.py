@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from runtime.substrates.interface import DEFAULT_KIND, NewHost
+from runtime.substrates.ray_cluster import RaySettings
 
 DISPATCHES = ("parallel", "sequential")
 """Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
@@ -104,7 +105,8 @@ class ServerSettings:
 
     ``secret`` is what executors show, ``folder`` where their sockets lie. ``look_ahead_s`` is how much work schedulers
     grant ahead of its completion, in seconds on each device. ``preparation_s`` stands for what a host does before it
-    can enqueue a computation, one after the other.
+    can enqueue a computation, one after the other. Where ``ray`` names a cluster, hosts are there; address and folder
+    are found out then.
     """
 
     address: str
@@ -117,6 +119,7 @@ class ServerSettings:
     dispatch: str = "parallel"
     preparation_s: float = 0.0
     network: str = "shared-memory"
+    ray: RaySettings | None = None
 
     def __post_init__(self) -> None:
         names = [client.name for client in self.clients]

@@ -3,6 +3,7 @@
 import os
 import subprocess  # nosec B404 - starts our own module
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from runtime.settings import write_settings
@@ -16,6 +17,9 @@ class LocalSubstrate:
 
     def __init__(self) -> None:
         self._processes: dict[int, subprocess.Popen[str]] = {}
+
+    def watch(self, on_end: Callable[[int, str], None]) -> None:
+        """Call nobody back: the connections of processes that end do so at once."""
 
     def spawn(self, settings: HostSettings) -> None:
         """Start the executor of a host."""
@@ -37,6 +41,10 @@ class LocalSubstrate:
         """End the executor of a host at once."""
         self._processes[host].kill()
         self._processes[host].wait()
+
+    def lost(self, host: int) -> bool:  # noqa: ARG002 - there are others
+        """Return that nothing takes the place of a host that was lost."""
+        return False
 
     def wait(self, host: int) -> None:
         """Wait until the executor of a host has ended by itself."""

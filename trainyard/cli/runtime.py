@@ -121,7 +121,7 @@ def serve(
             look_ahead_s,
         )
         try:
-            asyncio.run(serve_islands(settings, lambda: tell(f"serving {islands * hosts} hosts at {address}")))
+            asyncio.run(serve_islands(settings, lambda at: tell(f"serving {islands * hosts} hosts at {at}")))
         except OSError as error:
             fail(f"{address}: cannot be served: {error.strerror}")
 
