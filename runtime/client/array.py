@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from runtime.arrays import ArraySpec, Sharding
+from runtime.ray_objects import reference_to
 
 
 class Fetcher(Protocol):
@@ -70,6 +71,13 @@ class Array:
         if self._data is None:
             self.client.fetch(self, False, timeout_s)
         return self
+
+    def object_ref(self, timeout_s: float | None = None) -> Any:
+        """Return its data as an object of Ray, once they are computed: ``ray.get`` of the reference returns them.
+
+        Raises as ``numpy``, and ValueError where this program is connected to no Ray cluster.
+        """
+        return reference_to(self.numpy(timeout_s))
 
     def item(self) -> Any:
         """Return the only element, as a number of Python. Raises as ``numpy``."""

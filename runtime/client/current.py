@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from runtime.client.local import LocalRuntime
-from runtime.client.ray_objects import ray_address
 from runtime.client.session import Runtime
 from runtime.client.slices import VirtualDeviceSet
+from runtime.ray_objects import cluster_address
 from runtime.server.settings import ClientSettings, IslandSettings, Quota
 from runtime.substrates.interface import DEFAULT_KIND
 from runtime.substrates.ray_cluster import RaySettings
@@ -118,7 +118,7 @@ def on_ray(
         OSError: No cluster answers, it has no room, or hosts cannot be started there; the message says which.
     """
     cluster = RaySettings(
-        address or ray_address(), strategy, cpus_per_device, resources or {}, patience_s, runtime_env or {}
+        address or cluster_address(), strategy, cpus_per_device, resources or {}, patience_s, runtime_env or {}
     )
     settings = _islands(islands, hosts, devices, mesh, device_memory_bytes, host_memory_bytes, kind)
     clients = _clients(weights, quotas, reads)
