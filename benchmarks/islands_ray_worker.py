@@ -73,7 +73,7 @@ def chained() -> dict[str, float]:
 
 def main() -> None:
     """Answer until stdin ends."""
-    ray.init(num_cpus=16, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
+    ray.init(address="local", num_cpus=16, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
     print(json.dumps(ray.__version__), flush=True)
     for line in sys.stdin:
         (figure,) = json.loads(line)

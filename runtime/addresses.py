@@ -26,7 +26,9 @@ def listening(address: str) -> socket.socket:
     """Return a socket that listens at an address; one at a path is for this user alone. Raises OSError."""
     path = _path(address)
     if path is None:
-        return socket.create_server(_host_port(address), backlog=_BACKLOG)
+        host, port = _host_port(address)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     unlist(address)
     listener = socket.socket(socket.AF_UNIX)
     os.fchmod(listener.fileno(), 0o600)  # the path gets it; a umask would be that of all threads

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from runtime import messages
@@ -22,6 +23,8 @@ from runtime.substrates.interface import HostSettings, NewHost, Substrate, Subst
 _PATIENCE_S = 30.0
 """How long a host that was admitted may take to connect."""
 _OFTEN_S = 0.01
+_RETRY_S = 1.0
+_MOST_RETRY_S = 60.0
 
 
 class Membership:
@@ -64,7 +67,7 @@ class Membership:
         self._substrate.watch(tell)
         expected = [self._expect(number) for number in self._islands.hosts]
         for number in self._islands.hosts:
-            self._substrate.spawn(self._host_settings(number))
+            self._spawn(number)
         await asyncio.gather(*expected)
 
     def close(self) -> None:
@@ -75,6 +78,13 @@ class Membership:
         """Return what is done once a host has connected, and fails with SubstrateError where it cannot be started."""
         expected = self._expected[number] = asyncio.get_running_loop().create_future()
         return expected
+
+    def _spawn(self, number: int) -> None:
+        """Start the executor of a host that is expected."""
+        try:
+            self._substrate.spawn(self._host_settings(number))
+        except SubstrateError as error:
+            self._expected[number].set_exception(error)
 
     def _take_end(self, number: int, why: str) -> None:
         """Take a substrate's word that an executor has ended, which its connection may not have said."""
@@ -136,12 +146,11 @@ class Membership:
         number = self._islands.admit_host(message.host)
         expected = self._expect(number)
         self._joining.add(number)
-        settings = self._host_settings(number)
         try:
             if message.is_by_hand:
-                account.channel.send(messages.HostAdmitted(message.request, settings))
+                account.channel.send(messages.HostAdmitted(message.request, self._host_settings(number)))
             else:
-                self._substrate.spawn(settings)
+                self._spawn(number)
             await asyncio.wait_for(expected, _PATIENCE_S)
         except (TimeoutError, OSError, SubstrateError) as error:
             self._forget(number)
@@ -205,18 +214,22 @@ class Membership:
         for held in lost:  # last, for those who wait for them go on
             held.end(is_there=False)
 
-    def _replace(self, lost: int, was: NewHost) -> None:
-        """Let a host take the place of one that was lost, once there is room for it."""
+    def _replace(self, lost: int, was: NewHost, delay_s: float = _RETRY_S) -> None:
+        """Let a host take the place of one that was lost, once there is room for it. One that fails is tried again."""
+        if self._is_closed:
+            return
         number = self._islands.admit_host(was)
 
         def joined(expected: asyncio.Future[None]) -> None:
             if not expected.cancelled() and (error := expected.exception()) is not None:
                 self._forget(number)
-                print(f"nothing takes the place of host {lost}: {error}", file=sys.stderr, flush=True)
+                print(f"nothing takes the place of host {lost} yet: {error}", file=sys.stderr, flush=True)
+                again = partial(self._replace, lost, was, min(2 * delay_s, _MOST_RETRY_S))
+                asyncio.get_running_loop().call_later(delay_s, again)
 
         self._expect(number).add_done_callback(joined)
         self._joining.add(number)
-        self._substrate.spawn(self._host_settings(number))
+        self._spawn(number)
 
     def _place(self, slices: Sequence[Slice]) -> None:
         by_label = {account.label: account for account in self._accounts.values()}

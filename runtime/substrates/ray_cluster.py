@@ -6,22 +6,26 @@ it dies, Ray ends the actors and removes the placement groups.
 
 import json
 import os
+import re
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
 
 from runtime.codec import plain_fields
 from runtime.substrates.interface import HostSettings, SubstrateError
-from runtime.substrates.ray_host import RayHost
+from runtime.substrates.local import module_environment
+from runtime.substrates.ray_host import RayHost, at_address
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 """How Ray places the hosts of an island: on few nodes, on many, and whether it may do otherwise."""
 
+_ERROR = re.compile(r"[\w.]*(?:Error|Exception): ")
 _CONNECT_S = 10.0
 _LOOK_S = 0.2
 
@@ -95,13 +99,14 @@ class RaySubstrate:
     def __init__(self, settings: RaySettings, islands: Mapping[str, Sequence[int]]) -> None:
         self._settings = settings
         self._ray = _joined(settings)
-        self.address: str = f"{self._ray.util.get_node_ip_address()}:0"
+        self.address = at_address(self._ray.util.get_node_ip_address())
         """Where a server on this node can be reached from others."""
         self.folder = f"@trainyard-{secrets.token_hex(8)}"
         """By which hosts find each other for collectives: a name, and not a folder."""
         self._remote = self._ray.remote(RayHost)
         self._lock = Lock()
         self._hosts: dict[int, _Host] = {}
+        self._group_numbers = count()
         self._groups = [self._new_group(name, devices, stays=True) for name, devices in islands.items()]
         self._has_ended = Event()
         self._on_end: Callable[[int, str], None] = lambda _host, _why: None
@@ -113,24 +118,30 @@ class RaySubstrate:
         self._thread.start()
 
     def spawn(self, settings: HostSettings) -> None:
-        """Start the executor of a host, in a free place of its island if there is one."""
+        """Start the executor of a host, in a free place of its island if there is one. Raises SubstrateError."""
         with self._lock:
             if self._has_ended.is_set():
                 return
-            group, index = self._place(settings.island, settings.devices)
-            amounts = self._settings.bundle(settings.devices)
-            scheduled = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
-                group.placement, placement_group_bundle_index=index
-            )
-            actor = self._remote.options(
-                name=f"{self.folder}/host-{settings.host}",
-                num_cpus=amounts.pop("CPU"),
-                resources=amounts,
-                max_restarts=0,
-                scheduling_strategy=scheduled,
-            ).remote()
-            run = actor.run.remote(json.dumps(settings, default=plain_fields))
-            self._hosts[settings.host] = _Host(settings.host, group, index, actor, run)
+            try:
+                self._spawn(settings)
+            except self._ray.exceptions.RayError as error:
+                raise SubstrateError(f"host {settings.host}: {_reason(error)}") from None
+
+    def _spawn(self, settings: HostSettings) -> None:
+        group, index = self._place(settings.island, settings.devices)
+        amounts = self._settings.bundle(settings.devices)
+        scheduled = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+            group.placement, placement_group_bundle_index=index
+        )
+        actor = self._remote.options(
+            name=f"{self.folder}/host-{settings.host}",
+            num_cpus=amounts.pop("CPU"),
+            resources=amounts,
+            max_restarts=0,
+            scheduling_strategy=scheduled,
+        ).remote()
+        run = actor.run.remote(json.dumps(settings, default=plain_fields))
+        self._hosts[settings.host] = _Host(settings.host, group, index, actor, run)
 
     def kill(self, host: int) -> None:
         """End the executor of a host at once; its place is free."""
@@ -162,7 +173,7 @@ class RaySubstrate:
         self._ray.shutdown()
 
     def _new_group(self, island: str, devices: Sequence[int], *, stays: bool) -> _Group:
-        name = f"{self.folder}/{island}"
+        name = f"{self.folder}/{island}-{next(self._group_numbers)}"
         bundles = [self._settings.bundle(each) for each in devices]
         placement = self._ray.util.placement_group(bundles, strategy=self._settings.strategy, name=name)
         until_s = monotonic() + self._settings.patience_s
@@ -210,8 +221,9 @@ class RaySubstrate:
 
     def _give_up(self, group: _Group, hosts: Sequence[_Host]) -> None:
         group.until_s = float("inf")
-        wanted = ", ".join(_text(self._settings.bundle(each)) for each in group.devices)
-        free = _text(self._ray.available_resources())
+        bundles = [self._settings.bundle(each) for each in group.devices]
+        wanted, available = ", ".join(map(_text, bundles)), self._ray.available_resources()
+        free = _text({name: available.get(name, 0) for name in bundles[0]})
         why = f"the cluster has no room for {group.name} ({self._settings.strategy}: {wanted}); free are {free}"
         for each in hosts:
             self._tell(each, why)
@@ -228,8 +240,7 @@ class RaySubstrate:
         try:
             self._ray.get(run)
         except self._ray.exceptions.RayError as error:
-            lines = [line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()]
-            return lines[0] if lines else type(error).__name__
+            return _reason(error)
         return "its executor has ended"
 
 
@@ -245,14 +256,24 @@ def _joined(settings: RaySettings) -> Any:
     try:
         if colon and port.isdecimal():  # Ray would try for minutes
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
-        ray.init(address=address, logging_level="WARNING", runtime_env=dict(settings.runtime_env) or None)
+        ray.init(address=address, logging_level="WARNING", runtime_env=_environment(settings.runtime_env))
     except (OSError, RuntimeError, ValueError) as error:
         raise SubstrateError(f"{address}: no Ray cluster answers: {error}") from None
     return ray
 
 
+def _environment(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the environment of hosts, which look for modules where this process does if nothing else is asked."""
+    return {**asked, "env_vars": {"PYTHONPATH": module_environment()["PYTHONPATH"], **asked.get("env_vars", {})}}
+
+
+def _reason(error: Exception) -> str:
+    """Return why an actor has died, which Ray says in many lines: the last error that they name, or the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return errors[-1] if errors else lines[0] if lines else type(error).__name__
+
+
 def _text(amounts: Mapping[str, float]) -> str:
-    """Return resources for people, without those that stand for nodes."""
-    return ", ".join(
-        f"{amount:g} {name}" for name, amount in amounts.items() if ":" not in name and "_group_" not in name
-    )
+    """Return resources for people."""
+    return " and ".join(f"{amount:g} {name}" for name, amount in amounts.items())

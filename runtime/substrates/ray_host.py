@@ -19,6 +19,11 @@ _NAMESPACE = b"trainyard"
 _LOOK_S = 2e-3
 
 
+def at_address(node: str) -> str:
+    """Return where to listen on a node of an IP address, at whatever port is free."""
+    return f"[{node}]:0" if ":" in node else f"{node}:0"
+
+
 class RayHost:
     """An actor that is a host. Its executor runs in the actor's own process, until the server is gone."""
 
@@ -30,8 +35,8 @@ class RayHost:
 
         sys.setswitchinterval(SWITCH_S)
         told = decode_plain(HostSettings, json.loads(settings))
-        address = ray.util.get_node_ip_address()
-        Executor(replace(told, address=f"[{address}]:0" if ":" in address else f"{address}:0"), ray_store).run()
+        address = at_address(ray.util.get_node_ip_address())
+        Executor(replace(told, address=address), ray_store).run()
         self.forget(told.folder)
 
     @staticmethod
