@@ -13,13 +13,14 @@ from runtime.server.plans import NumberedFunction
 
 @dataclass(eq=False)
 class Host:
-    """An executor that is connected."""
+    """An executor that is connected. ``cause`` is why it ends, where that is known before its connection does."""
 
     number: int
     island: str
     channel: Channel
     place: messages.Place
     is_leaving: bool = False
+    cause: str = ""
     functions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
 

@@ -92,6 +92,7 @@ class Membership:
         if expected is not None and not expected.done():
             expected.set_exception(SubstrateError(f"host {number}: {why}"))
         if host is not None:
+            host.cause = why
             host.channel.abort()
 
     def greet(self, channel: Channel, hello: messages.Hello) -> None:
@@ -194,7 +195,8 @@ class Membership:
         del self._hosts[host.number]
         was = self._islands.hosts[host.number]
         self._tell_peers()
-        failure = Failure("LostError", f"host {host.number} of island {host.island} ended")
+        cause = f": {host.cause}" if host.cause else ""
+        failure = Failure("LostError", f"host {host.number} of island {host.island} ended{cause}")
         self._executions.abort_on(host.number, failure)
         lost = []
         for account in self._accounts.values():

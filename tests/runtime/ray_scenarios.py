@@ -7,6 +7,7 @@ went wrong. The first line that it writes says that Ray has started.
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -115,6 +116,16 @@ def objects(_: Cluster) -> None:
         assert add(reference).numpy(PATIENCE_S).tolist() == [2, 3, 4]
 
 
+def example(cluster: Cluster) -> None:
+    """The example of the page prints what the page says."""
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+    command = [sys.executable, str(root / "docs" / "examples" / "on_ray.py")]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert f"prints\n\n```text\n{ended.stdout}```" in (root / "docs" / "runtime.md").read_text(encoding="utf-8")
+
+
 def refused(_: Cluster) -> None:
     """What the cluster has no room for is refused by name, as are clusters that do not answer; nothing is left."""
     too_many = r"the cluster has no room for island-0 \(PACK: 100 CPU, 100 CPU\); free are 4 CPU"
@@ -152,7 +163,7 @@ def killed_actor(_: Cluster) -> None:
         before = hosts(runtime)
         (host,) = (number for number, each in before.items() if each["island"] == "island-0")
         os.kill(before[host]["pid"], signal.SIGKILL)
-        with pytest.raises(rt.LostError, match=f"^host {host} of island island-0 ended$"):
+        with pytest.raises(rt.LostError, match=f"^host {host} of island island-0 ended"):
             one(lost).numpy(PATIENCE_S)
         assert two(kept).numpy(PATIENCE_S).tolist() == [2]
         until(lambda: len(hosts(runtime)) == 2)
@@ -172,7 +183,7 @@ def dead_node(cluster: Cluster) -> None:
         cluster.remove_node(node, allow_graceful=False)
         until(lambda: len(hosts(runtime)) == 1)
         (gone,) = before.keys() - hosts(runtime).keys()
-        with pytest.raises(rt.LostError, match=f"^host {gone} of island island-0 ended$"):
+        with pytest.raises(rt.LostError, match=f"^host {gone} of island island-0 ended"):
             lost.numpy(PATIENCE_S)
         alone = placed(runtime, add_one, 1)
         assert alone(np.zeros(1)).numpy(PATIENCE_S).tolist() == [1]
@@ -182,6 +193,25 @@ def dead_node(cluster: Cluster) -> None:
         pids = [each["pid"] for each in hosts(runtime).values()]
     nothing_is_left(pids)
     cluster.remove_node(again)
+
+
+def silent_node(cluster: Cluster) -> None:
+    """A node that only falls silent is known by Ray: no connection has ended."""
+    node = cluster.add_node(num_cpus=2, resources={"there": 2}, node_ip_address="127.0.0.1")
+    with rt.on_ray(hosts=2, devices=1, strategy="STRICT_SPREAD", resources={"there": 1}) as runtime:
+        lost = placed(runtime, add_one, 2)(np.zeros(2)).wait(PATIENCE_S)
+        (host,) = (each["Address"] for each in alive() if each["Address"]["NodeID"] == node.node_id)
+        pid = next(each["Pid"] for each in alive() if each["Address"] == host)
+        raylet = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        for each in (raylet, pid):
+            os.kill(each, signal.SIGSTOP)
+        with pytest.raises(rt.LostError, match=r"of island island-0 ended: .*died"):
+            lost.numpy(PATIENCE_S)
+        pids = [each["pid"] for each in hosts(runtime).values()]
+    for each in (raylet, pid):
+        os.kill(each, signal.SIGKILL)
+    cluster.remove_node(node, allow_graceful=False)
+    nothing_is_left(pids)
 
 
 def killed_server(_: Cluster) -> None:
@@ -196,14 +226,15 @@ def killed_server(_: Cluster) -> None:
     nothing_is_left(pids)
 
 
-SCENARIOS = (programs, objects, refused, membership, killed_actor, dead_node, killed_server)
+SCENARIOS = (programs, objects, example, refused, membership, killed_actor, dead_node, silent_node, killed_server)
 
 
 def main() -> None:
     """Answer until stdin ends."""
     tell, sys.stdout = sys.stdout, sys.stderr  # where Ray prints what it likes
     head = {"num_cpus": 4, "resources": {"there": 1}, "node_ip_address": "127.0.0.1", "include_dashboard": False}
-    head["_system_config"] = {"health_check_period_ms": 500, "health_check_failure_threshold": 2}
+    quick = {"initial_delay_ms": 500, "timeout_ms": 2000, "period_ms": 500, "failure_threshold": 2}
+    head["_system_config"] = {f"health_check_{name}": value for name, value in quick.items()}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         ray.init(address=cluster.address, _node_ip_address="127.0.0.1", log_to_driver=False)

@@ -46,7 +46,11 @@ def cluster() -> "Iterator[subprocess.Popen[str]]":
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "scenario", ["programs", "objects", "refused", "membership", "killed_actor", "dead_node", "killed_server"]
+    "scenario",
+    [
+        *("programs", "objects", "example", "refused", "membership"),
+        *("killed_actor", "dead_node", "silent_node", "killed_server"),
+    ],
 )
 def test_on_a_ray_cluster(cluster: "subprocess.Popen[str]", scenario: str) -> None:
     assert cluster.stdin is not None

@@ -103,7 +103,7 @@ def test_a_host_of_which_the_substrate_says_that_it_has_ended_is_lost_and_replac
         cluster.fails = ["there is no room yet"]
         cluster.tell(0, "its node is silent")  # its connection has not ended
         until(lambda: numbers(runtime) == [1, 3])
-        with pytest.raises(rt.LostError, match="host 0 of island island-0 ended"):
+        with pytest.raises(rt.LostError, match="host 0 of island island-0 ended: its node is silent"):
             add(lost).numpy(PATIENCE_S)
         assert add(np.zeros(2)).numpy(PATIENCE_S).tolist() == [1, 1]
     assert "nothing takes the place of host 0 yet: host 2: there is no room yet" in capfd.readouterr().err
