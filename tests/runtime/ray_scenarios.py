@@ -6,12 +6,14 @@ went wrong. The first line that it writes says that Ray has started.
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from ray.cluster_utils import Cluster
 from ray.experimental.internal_kv import _internal_kv_list
 
 import runtime as rt
+from runtime.executor.groups import BrokenGroupError, GroupKey, ShardGroup
+from runtime.substrates.ray_host import RayHost, ray_store
 
 PATIENCE_S = 120.0
 ITEMS = 1 << 20
@@ -99,6 +103,28 @@ def programs(_: Cluster) -> None:
             assert (found.numpy(PATIENCE_S) == 2).all()
         pids = [each["pid"] for each in hosts(runtime).values()]
     nothing_is_left(pids)
+
+
+def groups(_: Cluster) -> None:
+    """Shards on different machines meet in Ray's key-value store, and hear there why one of them fails."""
+    torch = pytest.importorskip("torch")
+    folder = Path(f"@trainyard-{secrets.token_hex(4)}")
+
+    def shards(client: int) -> list[ShardGroup]:
+        key = GroupKey(client, 0, ((0, 0), (1, 0)))
+        return [ShardGroup(folder, ray_store, "127.0.0.1", key, index, is_local=False) for index in range(2)]
+
+    with ThreadPoolExecutor(2) as threads:
+        sums = threads.map(lambda shard: shard.all_reduce(torch.full((4,), shard.index + 1.0), "sum"), shards(0))
+        assert [each.tolist() for each in sums] == [[3.0] * 4] * 2
+        one, other = shards(1)
+        waits = threads.submit(one.all_reduce, torch.ones(4), "sum")
+        other.break_("it has no batch")
+        with pytest.raises(BrokenGroupError, match="another shard of the call failed: it has no batch"):
+            waits.result(PATIENCE_S)
+    assert _internal_kv_list(str(folder).encode(), namespace=b"trainyard")
+    RayHost.forget(str(folder))
+    nothing_is_left([])
 
 
 def objects(_: Cluster) -> None:
@@ -226,7 +252,18 @@ def killed_server(_: Cluster) -> None:
     nothing_is_left(pids)
 
 
-SCENARIOS = (programs, objects, example, refused, membership, killed_actor, dead_node, silent_node, killed_server)
+SCENARIOS = (
+    programs,
+    groups,
+    objects,
+    example,
+    refused,
+    membership,
+    killed_actor,
+    dead_node,
+    silent_node,
+    killed_server,
+)
 
 
 def main() -> None:
