@@ -39,7 +39,7 @@ class LocalRuntime(Runtime):
         self.tokens = {client.name: client.token for client in clients}
         self._folder = tempfile.mkdtemp(prefix="trainyard-runtime-")
         settings = ServerSettings(
-            f"unix:{self._folder}/server",
+            f"unix:{self._folder}/server" if ray is None else "",
             self._folder,
             tuple(islands),
             clients,

@@ -26,7 +26,8 @@ async def serve(settings: ServerSettings, on_ready: Callable[[str], None], paren
     if settings.ray is not None:
         islands = {each.name: (each.devices_per_host,) * each.hosts for each in settings.islands}
         substrate = cluster = RaySubstrate(settings.ray, islands)
-        settings = replace(settings, address=cluster.address, folder=cluster.folder, network="machines")
+        address = settings.address or cluster.address
+        settings = replace(settings, address=address, folder=cluster.folder, network="machines")
     try:
         listener = listening(settings.address)
         settings = replace(settings, address=bound(listener, settings.address))

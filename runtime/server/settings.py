@@ -105,8 +105,8 @@ class ServerSettings:
 
     ``secret`` is what executors show, ``folder`` where their sockets lie. ``look_ahead_s`` is how much work schedulers
     grant ahead of its completion, in seconds on each device. ``preparation_s`` stands for what a host does before it
-    can enqueue a computation, one after the other. Where ``ray`` names a cluster, hosts are there; address and folder
-    are found out then.
+    can enqueue a computation, one after the other. Where ``ray`` names a cluster, hosts are there; the folder, and an
+    address that is empty, are found out then.
     """
 
     address: str
@@ -129,6 +129,8 @@ class ServerSettings:
             raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, got {self.policy!r}")
         if self.dispatch not in DISPATCHES:
             raise ValueError(f"dispatch: expected one of {', '.join(DISPATCHES)}, got {self.dispatch!r}")
+        if self.ray is not None and self.address.startswith("unix:"):
+            raise ValueError(f"address: hosts on other nodes cannot reach {self.address}; expected HOST:PORT")
         if self.network not in NETWORKS:
             raise ValueError(f"network: expected one of {', '.join(NETWORKS)}, got {self.network!r}")
         if not self.look_ahead_s > 0:

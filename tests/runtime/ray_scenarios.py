@@ -8,8 +8,10 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -152,6 +154,34 @@ def example(cluster: Cluster) -> None:
     assert f"prints\n\n```text\n{ended.stdout}```" in (root / "docs" / "runtime.md").read_text(encoding="utf-8")
 
 
+def served(cluster: Cluster) -> None:
+    """A server that lasts is started by a command."""
+    with tempfile.TemporaryDirectory() as folder:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address, clients = f"127.0.0.1:{free.getsockname()[1]}", Path(folder) / "clients.txt"
+        clients.write_text("default 1 token operator\n")
+        command = [
+            sys.executable,
+            "-m",
+            "trainyard",
+            "runtime",
+            "serve",
+            "--ray",
+            cluster.address,
+            "--address",
+            address,
+        ]
+        with subprocess.Popen([*command, "--clients", str(clients)], stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            assert any(line == f"serving 1 hosts at {address}\n" for line in server.stderr)
+            with rt.connect(address, "token") as runtime:
+                assert placed(runtime, add_one, 2)(np.zeros(2)).numpy(PATIENCE_S).tolist() == [1, 1]
+                pids = [each["pid"] for each in hosts(runtime).values()]
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(PATIENCE_S) == 0
+    nothing_is_left(pids)
+
+
 def refused(_: Cluster) -> None:
     """What the cluster has no room for is refused by name, as are clusters that do not answer; nothing is left."""
     too_many = r"the cluster has no room for island-0 \(PACK: 100 CPU, 100 CPU\); free are 4 CPU"
@@ -257,6 +287,7 @@ SCENARIOS = (
     groups,
     objects,
     example,
+    served,
     refused,
     membership,
     killed_actor,

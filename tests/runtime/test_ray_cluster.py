@@ -48,7 +48,7 @@ def cluster() -> "Iterator[subprocess.Popen[str]]":
 @pytest.mark.parametrize(
     "scenario",
     [
-        *("programs", "groups", "objects", "example", "refused", "membership"),
+        *("programs", "groups", "objects", "example", "served", "refused", "membership"),
         *("killed_actor", "dead_node", "silent_node", "killed_server"),
     ],
 )
