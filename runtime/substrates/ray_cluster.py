@@ -11,7 +11,7 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -208,16 +208,20 @@ class RaySubstrate:
 
     def _watch(self) -> None:
         while not self._has_ended.wait(_LOOK_S):
-            with self._lock:
-                runs = {each.run: each for each in self._hosts.values()}
-                waiting = [each for each in self._groups if not each.is_there]
-            ended, _ = self._ray.wait(list(runs), num_returns=len(runs), timeout=0) if runs else ((), ())
-            for run in ended:
-                self._tell(runs[run], self._why(run))
-            for group in waiting:
-                group.is_there = group.placement.wait(0)
-                if not group.is_there and monotonic() > group.until_s:
-                    self._give_up(group, [each for each in runs.values() if each.group is group])
+            with suppress(self._ray.exceptions.RayError):  # Ray does not answer; connections still say what ends
+                self._look()
+
+    def _look(self) -> None:
+        with self._lock:
+            runs = {each.run: each for each in self._hosts.values()}
+            waiting = [each for each in self._groups if not each.is_there]
+        ended, _ = self._ray.wait(list(runs), num_returns=len(runs), timeout=0) if runs else ((), ())
+        for run in ended:
+            self._tell(runs[run], self._why(run))
+        for group in waiting:
+            group.is_there = group.placement.wait(0)
+            if not group.is_there and monotonic() > group.until_s:
+                self._give_up(group, [each for each in runs.values() if each.group is group])
 
     def _give_up(self, group: _Group, hosts: Sequence[_Host]) -> None:
         group.until_s = float("inf")
@@ -251,9 +255,11 @@ def _joined(settings: RaySettings) -> Any:
         import ray.util.scheduling_strategies
     except ModuleNotFoundError as error:
         raise SubstrateError(f"a Ray cluster needs Ray, as pip install '.[ray]' brings it: {error}") from None
-    address = os.environ.get("RAY_ADDRESS", "auto") if settings.address == "auto" else settings.address
-    host, colon, port = address.rpartition(":")
+    address = settings.address
     try:
+        if address == "auto":
+            address = replace(settings, address=os.environ.get("RAY_ADDRESS") or "auto").address
+        host, colon, port = address.rpartition(":")
         if colon and port.isdecimal():  # Ray would try for minutes
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
         ray.init(address=address, logging_level="WARNING", runtime_env=_environment(settings.runtime_env))

@@ -36,7 +36,11 @@ class RayHost:
         sys.setswitchinterval(SWITCH_S)
         told = decode_plain(HostSettings, json.loads(settings))
         address = at_address(ray.util.get_node_ip_address())
-        Executor(replace(told, address=address), ray_store).run()
+        try:
+            executor = Executor(replace(told, address=address), ray_store)
+        except OSError as error:
+            raise ConnectionError(f"at {address}, for the server at {told.server}: {error}") from None
+        executor.run()
         self.forget(told.folder)
 
     @staticmethod

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
 
@@ -21,9 +20,15 @@ _START_S = 60.0
 _MOST_S = 300.0
 
 
-@pytest.fixture(scope="module")
-def cluster() -> "Iterator[subprocess.Popen[str]]":
-    """A process with a cluster, which plays scenarios (``tests/runtime/ray_scenarios.py``)."""
+SCENARIOS = (
+    *("programs", "groups", "objects", "example", "served", "refused", "membership"),
+    *("killed_actor", "dead_node", "silent_node", "killed_server"),
+)
+
+
+@pytest.mark.slow
+def test_islands_on_a_ray_cluster(subtests: pytest.Subtests) -> None:
+    """One cluster plays all scenarios (``tests/runtime/ray_scenarios.py``): to start it takes ten processes."""
     packages = packages_of(interpreter_with("ray", "2.60.0", "ray", f"numpy=={np.__version__}"))
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("ray_scenarios.py"))],
@@ -35,34 +40,26 @@ def cluster() -> "Iterator[subprocess.Popen[str]]":
     assert process.stdin is not None
     assert process.stdout is not None
     with process, process.stdin, process.stdout:
-        hangs = Timer(_START_S, process.kill)
-        hangs.start()
-        has_started = process.stdout.readline()
-        hangs.cancel()
-        if not has_started:
+        if not _answer(process, _START_S):
             pytest.skip(f"Ray does not start here within {_START_S:g} s; islands on Ray are not tried")
-        yield process
+        for scenario in SCENARIOS:
+            with subtests.test(scenario):
+                process.stdin.write(f"{scenario}\n")
+                process.stdin.flush()
+                answer = _answer(process, _MOST_S)
+                assert answer, "the process with the cluster has ended; what it said is above"
+                assert json.loads(answer) is None, json.loads(answer)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        *("programs", "groups", "objects", "example", "served", "refused", "membership"),
-        *("killed_actor", "dead_node", "silent_node", "killed_server"),
-    ],
-)
-def test_on_a_ray_cluster(cluster: "subprocess.Popen[str]", scenario: str) -> None:
-    assert cluster.stdin is not None
-    assert cluster.stdout is not None
-    hangs = Timer(_MOST_S, cluster.kill)
+def _answer(process: "subprocess.Popen[str]", most_s: float) -> str:
+    """Return a line of a process, which is killed where there is none after so many seconds."""
+    assert process.stdout is not None
+    hangs = Timer(most_s, process.kill)
     hangs.start()
-    cluster.stdin.write(f"{scenario}\n")
-    cluster.stdin.flush()
-    answer = cluster.stdout.readline()
-    hangs.cancel()
-    assert answer, "the process with the cluster has ended; what it said is above"
-    assert json.loads(answer) is None, json.loads(answer)
+    try:
+        return process.stdout.readline()
+    finally:
+        hangs.cancel()
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
