@@ -39,6 +39,11 @@ def add_one(x: Any) -> Any:
     return x + 1
 
 
+@rt.function(library="numpy", outputs=lambda x: x)
+def keep(x: Any) -> Any:
+    return x
+
+
 @rt.function(collective=True)
 def mean(x: Any) -> Any:
     return rt.all_reduce(x) / rt.num_shards()
@@ -99,12 +104,34 @@ def programs(_: Cluster) -> None:
         y, z = f(given)
         assert (y.numpy(PATIENCE_S) == given + 2).all()
         assert (z.numpy(PATIENCE_S) == given + 3).all()
-        assert sum(each["shared_bytes"] for each in hosts(runtime).values()) > 0
-        for size in (2, 1 << 14):  # swapped over named sockets, and by Gloo
-            found = placed(runtime, mean, 2)(np.repeat([1.0, 3.0], size).astype(np.float32))
-            assert (found.numpy(PATIENCE_S) == 2).all()
+        kept = placed(runtime, keep, 2, "island-1")(one(given)).wait(PATIENCE_S)
+        assert sum(each["lent"] for each in hosts(runtime).values()) == 2
+        assert (kept.numpy(PATIENCE_S) == given + 1).all()
+        check_collectives(runtime)
         pids = [each["pid"] for each in hosts(runtime).values()]
     nothing_is_left(pids)
+
+
+def machines(_: Cluster) -> None:
+    """Hosts of different machines send, and their shards meet in Ray's key-value store."""
+    hook = {"worker_process_setup_hook": "tests.runtime.ray_hooks.be_machines_of_their_own"}
+    with rt.on_ray(islands=1, hosts=2, devices=1, runtime_env=hook) as runtime:
+        one, other = (placed(runtime, function, 1) for function in (add_one, keep))
+        given = np.arange(2.0 * ITEMS)
+        kept = other(one(given))
+        assert (kept.numpy(PATIENCE_S) == given + 1).all()
+        assert sum(each["lent"] for each in hosts(runtime).values()) == 0
+        check_collectives(runtime)
+        pids = [each["pid"] for each in hosts(runtime).values()]
+    nothing_is_left(pids)
+
+
+def check_collectives(runtime: rt.Runtime) -> None:
+    """Reduce what hosts of one machine swap over named sockets, and what Gloo reduces."""
+    reduce = placed(runtime, mean, 2)
+    for size in (2, 1 << 14):
+        found = reduce(np.repeat([1.0, 3.0], size).astype(np.float32))
+        assert (found.numpy(PATIENCE_S) == 2).all()
 
 
 def groups(_: Cluster) -> None:
@@ -284,6 +311,7 @@ def killed_server(_: Cluster) -> None:
 
 SCENARIOS = (
     programs,
+    machines,
     groups,
     objects,
     example,

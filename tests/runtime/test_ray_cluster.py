@@ -21,7 +21,7 @@ _MOST_S = 300.0
 
 
 SCENARIOS = (
-    *("programs", "groups", "objects", "example", "served", "refused", "membership"),
+    *("programs", "machines", "groups", "objects", "example", "served", "refused", "membership"),
     *("killed_actor", "dead_node", "silent_node", "killed_server"),
 )
 
