@@ -89,11 +89,13 @@ class Membership:
     def _take_end(self, number: int, why: str) -> None:
         """Take a substrate's word that an executor has ended, which its connection may not have said."""
         expected, host = self._expected.get(number), self._hosts.get(number)
-        if expected is not None and not expected.done():
-            expected.set_exception(SubstrateError(f"host {number}: {why}"))
         if host is not None:
             host.cause = why
             host.channel.abort()
+            return
+        self._substrate.kill(number)  # it has left, or never came
+        if expected is not None and not expected.done():
+            expected.set_exception(SubstrateError(f"host {number}: {why}"))
 
     def greet(self, channel: Channel, hello: messages.Hello) -> None:
         """Take a host in that has shown the secret, if it is expected."""
@@ -155,6 +157,7 @@ class Membership:
             await asyncio.wait_for(expected, _PATIENCE_S)
         except (TimeoutError, OSError, SubstrateError) as error:
             self._forget(number)
+            self._substrate.kill(number)
             why = str(error) or f"did not connect within {_PATIENCE_S:g} s"
             raise ValueError(why if isinstance(error, SubstrateError) else f"host {number}: {why}") from None
         return messages.HostAdded(message.request, number)

@@ -68,7 +68,7 @@ class Substrate(Protocol):
         """Start the executor of a host; it connects to the server by itself."""
 
     def kill(self, host: int) -> None:
-        """End the executor of a host at once."""
+        """End the executor of a host at once, if there is one."""
 
     def lost(self, host: int) -> bool:
         """Take note that a host was lost; return whether another one is to take its place."""

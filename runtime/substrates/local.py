@@ -38,9 +38,11 @@ class LocalSubstrate:
         self._processes[settings.host] = process
 
     def kill(self, host: int) -> None:
-        """End the executor of a host at once."""
-        self._processes[host].kill()
-        self._processes[host].wait()
+        """End the executor of a host at once, if there is one."""
+        process = self._processes.get(host)
+        if process is not None:
+            process.kill()
+            process.wait()
 
     def lost(self, host: int) -> bool:  # noqa: ARG002 - there are others
         """Return that nothing takes the place of a host that was lost."""

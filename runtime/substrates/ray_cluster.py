@@ -81,13 +81,14 @@ class _Group:
 
 @dataclass(eq=False, slots=True)
 class _Host:
-    """An actor; ``run`` is the reference to what ends with its executor."""
+    """An actor; ``run`` is the reference to what ends with its executor, and ``is_told`` whether that was told."""
 
     number: int
     group: _Group
     index: int
     actor: Any
     run: Any
+    is_told: bool = False
 
 
 class RaySubstrate:
@@ -113,7 +114,10 @@ class RaySubstrate:
         self._thread = Thread(target=self._watch, name="ray-substrate", daemon=True)
 
     def watch(self, on_end: Callable[[int, str], None]) -> None:
-        """Call back, in a thread, when an executor has ended or cannot be started, with why."""
+        """Call back, in a thread, when an executor has ended or cannot be started, with why.
+
+        Its place is free once ``kill`` or ``lost`` is called.
+        """
         self._on_end = on_end
         self._thread.start()
 
@@ -162,7 +166,7 @@ class RaySubstrate:
         """End all executors, and give back what they have taken."""
         self._has_ended.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_CONNECT_S)
         with self._lock:
             for each in self._hosts.values():
                 self._end(each)
@@ -213,7 +217,7 @@ class RaySubstrate:
 
     def _look(self) -> None:
         with self._lock:
-            runs = {each.run: each for each in self._hosts.values()}
+            runs = {each.run: each for each in self._hosts.values() if not each.is_told}
             waiting = [each for each in self._groups if not each.is_there]
         ended, _ = self._ray.wait(list(runs), num_returns=len(runs), timeout=0) if runs else ((), ())
         for run in ended:
@@ -233,11 +237,7 @@ class RaySubstrate:
             self._tell(each, why)
 
     def _tell(self, host: _Host, why: str) -> None:
-        with self._lock:
-            if self._hosts.get(host.number) is not host:
-                return
-            del self._hosts[host.number]
-            self._end(host)
+        host.is_told = True
         self._on_end(host.number, why)
 
     def _why(self, run: Any) -> str:

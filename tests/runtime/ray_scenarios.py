@@ -290,11 +290,14 @@ def silent_node(cluster: Cluster) -> None:
             os.kill(each, signal.SIGSTOP)
         with pytest.raises(rt.LostError, match=r"of island island-0 ended: .*died"):
             lost.numpy(PATIENCE_S)
+        for each in (raylet, pid):
+            os.kill(each, signal.SIGKILL)
+        cluster.remove_node(node, allow_graceful=False)
+        again = cluster.add_node(num_cpus=2, resources={"there": 2}, node_ip_address="127.0.0.1")
+        until(lambda: len(hosts(runtime)) == 2)
         pids = [each["pid"] for each in hosts(runtime).values()]
-    for each in (raylet, pid):
-        os.kill(each, signal.SIGKILL)
-    cluster.remove_node(node, allow_graceful=False)
     nothing_is_left(pids)
+    cluster.remove_node(again)
 
 
 def killed_server(_: Cluster) -> None:
