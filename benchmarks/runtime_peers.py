@@ -17,6 +17,8 @@ import runtime as rt
 
 Figures = dict[str, float]
 
+RAY_ON_LOOPBACK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""The environment in which Ray tells nobody of itself, and takes 127.0.0.1 for an address of its nodes."""
 HOSTS = (1, 2, 4, 8)
 CHAIN = 128
 TRAINED_HOSTS, TRAINED_STEPS = 2, 40
@@ -56,17 +58,17 @@ def trained(*arrays: Any) -> Any:
 
 
 class Ray:
-    """A process that measures Ray. Raises OSError where Ray does not start within a minute."""
+    """A process that measures Ray, by a ``worker``. Raises OSError where Ray does not start within a minute."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, worker: str) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - close() closes it
         self._process = subprocess.Popen(
-            [python, str(_FOLDER / "runtime_ray_worker.py")],
+            [python, str(_FOLDER / worker)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env={"PATH": "/usr/bin:/bin", "RAY_USAGE_STATS_ENABLED": "0"},
+            env={"PATH": "/usr/bin:/bin", **RAY_ON_LOOPBACK},
         )
         started_s = time.perf_counter()
         hangs = Timer(_START_S, self._process.kill)
@@ -82,10 +84,14 @@ class Ray:
 
     def seconds(self, figure: str, hosts: int, count: int) -> float:
         """Return the seconds of a figure (``benchmarks/runtime_ray_worker.py``)."""
+        return float(self.ask(figure, hosts, count))
+
+    def ask(self, *request: object) -> Any:
+        """Return what the worker answers. Raises OSError where it has ended."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([figure, hosts, count]) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return float(self._answer())
+        return self._answer()
 
     def close(self) -> None:
         """End it."""
@@ -110,11 +116,11 @@ class Ray:
         return json.loads(line)
 
 
-def started_ray(python: str) -> Ray | str:
+def started_ray(python: str, worker: str = "runtime_ray_worker.py") -> Ray | str:
     """Start Ray, or say why it does not start."""
     for _ in range(_TRIES):
         try:
-            return Ray(python)
+            return Ray(python, worker)
         except OSError as error:
             reason = str(error)
     return f"{reason}, in {_TRIES} tries"

@@ -81,7 +81,7 @@ def compiled_graph(hosts: list[Any], count: int) -> float:
 
 def main() -> None:
     """Answer until stdin ends."""
-    ray.init(num_cpus=16, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
+    ray.init(address="local", num_cpus=16, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
     print(json.dumps(ray.__version__), flush=True)
     for line in sys.stdin:
         figure, number, count = json.loads(line)

@@ -12,7 +12,7 @@ After *Pathways: Asynchronous Distributed Dataflow for ML* (Barham et al., MLSys
 
 from runtime.arrays import ArraySpec, Sharding
 from runtime.client.array import Array
-from runtime.client.current import connect, local, make_virtual_device_set
+from runtime.client.current import connect, local, make_virtual_device_set, on_ray
 from runtime.client.local import LocalRuntime
 from runtime.client.session import Runtime, needed_in
 from runtime.client.slices import VirtualDeviceSet, VirtualSlice
@@ -68,6 +68,7 @@ __all__ = [
     "make_virtual_device_set",
     "needed_in",
     "num_shards",
+    "on_ray",
     "pmap",
     "program",
     "reduce_scatter",

@@ -13,6 +13,7 @@ from runtime.arrays import ArraySpec, Sharding
 from runtime.errors import UnboundedError
 from runtime.functions import Function, function
 from runtime.program import Call, Input, Output, Value
+from runtime.ray_objects import with_objects
 from runtime.tracing import Devices, Trace, TracedArray, TracedProgram, current_trace, spec_of
 
 Axes = int | None | Sequence[int | None]
@@ -31,9 +32,10 @@ class Mapped:
         self._out_axes = out_axes
         self._alone: dict[tuple[ArraySpec, ...], TracedProgram] = {}
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """Add a node to the program that is being traced, or run a program of this call alone."""
         trace = current_trace()
+        arrays = with_objects(arguments)
         if trace is not None:
             added = self._add_to(trace, arrays)
             if not all(each.spec.is_bounded for each in added):

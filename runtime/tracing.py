@@ -19,6 +19,7 @@ from runtime.arrays import ArraySpec, Sharding
 from runtime.errors import UnboundedError
 from runtime.functions import Function
 from runtime.program import Call, Input, Program, Value
+from runtime.ray_objects import with_objects
 from runtime.structures import Structure, flatten, unflatten
 
 
@@ -199,7 +200,8 @@ class TracedFunction:
         """Run the program for these arguments; return futures, nested as the function nests its arrays."""
         if _tracing.get() is not None:
             return self._call(*arguments)
-        leaves, structure = flatten(tuple(arguments))
+        given, structure = flatten(tuple(arguments))
+        leaves = with_objects(given)
         found = self._found(leaves, structure)
         if isinstance(found, str):
             return stepping.called(self._call.__name__, self._call, structure, leaves)
@@ -208,7 +210,8 @@ class TracedFunction:
 
     def trace(self, *arguments: Any) -> Program:
         """Return the program for arguments like these, without running it. Raises UnboundedError if there is none."""
-        found = self._found(*flatten(tuple(arguments)))
+        given, structure = flatten(tuple(arguments))
+        found = self._found(with_objects(given), structure)
         if isinstance(found, str):
             what = f"{found} returns rows of which no bound is known, so the function runs call by call"
             raise UnboundedError(f"{self._call.__name__}: there is no program: {what}")

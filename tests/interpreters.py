@@ -32,3 +32,9 @@ def interpreter_with(package: str, version: str, module: str, *others: str) -> P
                     pytest.skip(f"{package} {version} cannot be installed: {' '.join(last)}")
             complete.touch()
     return python
+
+
+def packages_of(python: Path) -> str:
+    """Return the folder in which an interpreter of a virtual environment has its packages, for PYTHONPATH."""
+    find = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return subprocess.run([python, "-c", find], capture_output=True, text=True, check=True).stdout.strip()

@@ -8,6 +8,7 @@ import numpy as np
 from runtime.arrays import ArraySpec, Sharding
 from runtime.client.arrivals import Arrival
 from runtime.client.habits import Asked, Habit
+from runtime.ray_objects import reference_to
 
 
 class Fetcher(Protocol):
@@ -84,6 +85,13 @@ class Array:
         if self._data is None:
             self._keep(self.client.fetch(self, False, timeout_s))
         return self
+
+    def object_ref(self, timeout_s: float | None = None) -> Any:
+        """Return its data as an object of Ray, once they are computed: ``ray.get`` of the reference returns them.
+
+        Raises as ``numpy``, and ValueError where this program is connected to no Ray cluster.
+        """
+        return reference_to(self.numpy(timeout_s))
 
     def _ask(self, asked: Asked) -> None:
         self._is_asked = True

@@ -1,4 +1,4 @@
-"""A runtime on this machine: a server, and executors as processes."""
+"""A runtime that a program starts: a server on this machine, and executors as processes or on a Ray cluster."""
 
 import secrets
 import shutil
@@ -13,6 +13,7 @@ from runtime.server.settings import ClientSettings, IslandSettings, ServerSettin
 from runtime.settings import write_settings
 from runtime.substrates.interface import NetworkHost
 from runtime.substrates.local import module_environment
+from runtime.substrates.ray_cluster import RaySettings
 
 _PATIENCE_S = 10.0
 
@@ -32,16 +33,16 @@ class LocalRuntime(Runtime):
         dispatch: str,
         preparation_s: float,
         network: str,
-        network_hosts: Mapping[int, NetworkHost],
-        controllers: Sequence[str],
+        network_hosts: Mapping[int, NetworkHost] | None = None,
+        controllers: Sequence[str] = (),
+        ray: RaySettings | None = None,
     ) -> None:
         own = ClientSettings("local", secrets.token_hex(), is_operator=True)
         clients = (own, *others)
         self.tokens = {client.name: client.token for client in clients}
         self._folder = tempfile.mkdtemp(prefix="trainyard-runtime-")
-        address = f"unix:{self._folder}/server"
         settings = ServerSettings(
-            address,
+            f"unix:{self._folder}/server" if ray is None else "",
             self._folder,
             tuple(islands),
             clients,
@@ -51,8 +52,9 @@ class LocalRuntime(Runtime):
             dispatch,
             preparation_s,
             network,
-            network_hosts,
+            network_hosts or {},
             tuple(controllers),
+            ray,
         )
         self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
             [sys.executable, "-m", "runtime.server"],
@@ -65,9 +67,10 @@ class LocalRuntime(Runtime):
             assert self._server.stdin is not None
             assert self._server.stdout is not None
             write_settings(settings, self._server.stdin)
-            if self._server.stdout.readline() != "ready\n":
-                raise OSError("the server did not start; its messages are above")
-            super().__init__(address, own.token)
+            word, _, told = self._server.stdout.readline().rstrip("\n").partition(" ")
+            if word != "ready":
+                raise OSError(f"the server did not start: {told or 'its messages are above'}")
+            super().__init__(told, own.token)
         except BaseException:
             self._end_server()
             raise

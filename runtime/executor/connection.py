@@ -9,18 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+from runtime.addresses import watch_peer
 from runtime.executor.loop import Loop
 from runtime.frames import Frame, FrameError, FrameReader, prefix
 
 _SEND_BUFFER_BYTES = 1 << 20
-_OF_TCP = (
-    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
-)
-"""A peer that only falls silent is known after 30 s. Its kernel answers; so its process may be busy for longer."""
 _LEVEL_SHIFT = 5
 """Class selectors are the upper three bits of the octet that holds DSCP and ECN."""
 _MAX_PACING_RATE = 47
@@ -59,9 +52,7 @@ class Connection:
         self._descriptor: int | None = None
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-        if not self.is_local:
-            for level, option, value in _OF_TCP:
-                sock.setsockopt(level, option, value)
+        watch_peer(sock)
         loop.watch(sock, self._receive, None)
 
     def send(self, kind: int, header: bytes, payload: bytes | memoryview = b"") -> None:

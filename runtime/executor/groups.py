@@ -1,14 +1,15 @@
 """Groups of torch.distributed for the shards of slices. Each shard is a rank of its own, also within one process.
 
-Ranks find each other through a file that all hosts see. A shard that fails breaks the group: it says why in the file
-and ends its connections, so nobody waits for it. A group that is broken stays so; the server gives executions that
-begin later a new ``generation``. Shards of one machine reduce small arrays without torch.distributed
-(``small_reductions``), and two of them larger ones too (``shared_reductions``). Import PyTorch only where a collective
-function runs.
+Ranks find each other through a file that all hosts see, or where hosts are on several machines through another store of
+torch.distributed. A shard that fails breaks the group: it says why there and ends its connections, so nobody waits for
+it. A group that is broken stays so; the server gives executions that begin later a new ``generation``. Shards of one
+machine reduce small arrays without torch.distributed (``small_reductions``), and two of them larger ones too
+(``shared_reductions``). Import PyTorch only where a collective function runs.
 """
 
 import hashlib
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
@@ -21,9 +22,10 @@ from runtime.collectives import Reduction
 from runtime.executor import shared_reductions, small_reductions
 from runtime.executor.shared_reductions import SharedReductions
 from runtime.executor.small_reductions import DTYPES, SmallReductions
+from runtime.messages import Place
 
 if TYPE_CHECKING:
-    from torch.distributed import AllreduceOptions, FileStore, ProcessGroupGloo
+    from torch.distributed import AllreduceOptions, ProcessGroupGloo, Store
 
 _PATIENCE = timedelta(days=1)
 _LOOK_S = 0.5e-3
@@ -44,20 +46,21 @@ class BrokenGroupError(RuntimeError):
 class ShardGroup:
     """A group as one shard sees it (``runtime.collectives.Group``). Shards join it when they first use it.
 
-    ``is_local`` says whether all of them are on one machine. ``address`` is where the others reach this one, None: on
-    the loopback interface.
+    ``is_local`` says whether all of them share memory. ``address`` is the IP address at which the others reach this
+    one, None: on the loopback interface.
     """
 
     def __init__(
-        self, folder: Path, key: GroupKey, index: int, *, is_local: bool = False, address: str | None = None
+        self, folder: Path, new_store: "NewStore", address: str | None, key: GroupKey, index: int, *, is_local: bool
     ) -> None:
         self.key = key
         self._is_local = is_local
-        self._address = address
         self.index = index
         self.size = len(key.places)
         self._path = folder / f"group-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
-        self._store: FileStore | None = None
+        self._new_store = new_store
+        self._address = address
+        self._store: Store | None = None
         self._group: ProcessGroupGloo | None = None
         self._small: SmallReductions | None = None
         self._in_memory: SharedReductions | None = None
@@ -99,11 +102,9 @@ class ShardGroup:
         if self._small is not None:
             self._small.close()
 
-    def _shared(self) -> "FileStore":
+    def _shared(self) -> "Store":
         if self._store is None:
-            from torch.distributed import FileStore
-
-            self._store = FileStore(str(self._path), -1)
+            self._store = self._new_store(self._path)
         return self._store
 
     def _is_swapped(self, tensor: Any) -> bool:
@@ -169,6 +170,17 @@ class ShardGroup:
         return BrokenGroupError(f"another shard of the call failed: {cause}")
 
 
+NewStore = Callable[[Path], "Store"]
+"""Returns the store of a group, which is known by a path."""
+
+
+def file_store(path: Path) -> "Store":
+    """Return a store in a file, for hosts of one machine."""
+    from torch.distributed import FileStore
+
+    return FileStore(str(path), -1)
+
+
 @cache
 def _options(reduction: Reduction) -> "AllreduceOptions":
     from torch.distributed import AllreduceOptions, ReduceOp
@@ -179,15 +191,19 @@ def _options(reduction: Reduction) -> "AllreduceOptions":
 
 
 class Groups:
-    """The groups of a host, by key and shard; ``is_local`` where all hosts are on its machine.
+    """The groups of a host, by key and shard. ``place`` is where it is itself, ``places`` where all hosts are.
 
-    ``address`` is where other hosts reach this one, None: on the loopback interface.
+    ``network_address`` is where other hosts reach it on a network, empty if it is on none.
     """
 
-    def __init__(self, folder: str, *, is_local: bool, address: str | None = None) -> None:
+    def __init__(
+        self, folder: str, new_store: NewStore, place: Place, places: Mapping[int, Place], network_address: str = ""
+    ) -> None:
         self._folder = Path(folder)
-        self._is_local = is_local
-        self._address = address
+        self._new_store = new_store
+        self._place = place
+        self._places = places
+        self._network_address = network_address
         self._groups: dict[tuple[GroupKey, int], ShardGroup] = {}
 
     def group(self, key: GroupKey, index: int) -> ShardGroup:
@@ -195,9 +211,16 @@ class Groups:
         found = self._groups.get((key, index))
         if found is None:
             self.forget(key.client, before=key.generation)
-            found = ShardGroup(self._folder, key, index, is_local=self._is_local, address=self._address)
+            is_local = all(self._is_local(host) for host, _ in key.places)
+            reached_at = self._network_address or ("" if is_local else self._place.address)
+            address = reached_at.rpartition(":")[0].strip("[]") or None
+            found = ShardGroup(self._folder, self._new_store, address, key, index, is_local=is_local)
             self._groups[key, index] = found
         return found
+
+    def _is_local(self, host: int) -> bool:
+        place = self._places.get(host)
+        return place is not None and self._place.shares_memory_with(place)
 
     def forget(self, client: int, before: int | None = None) -> None:
         """Forget the groups of a client; those of a computation that runs stay until it ends."""

@@ -23,7 +23,7 @@ from itertools import count
 import numpy as np
 
 from runtime import messages
-from runtime.addresses import dialling, listening
+from runtime.addresses import bound, dialling, listening, this_machine
 from runtime.codec import MalformedError
 from runtime.executor.connection import Connection
 from runtime.executor.copies import Copies
@@ -33,7 +33,7 @@ from runtime.executor.loop import Loop
 from runtime.executor.outgoing import Outgoing
 from runtime.frames import MOST_BYTES, Frame, FrameError, Kind, prefix
 from runtime.lowering.subprograms import Send
-from runtime.messages import Failure
+from runtime.messages import Failure, Place
 from runtime.substrates.interface import HostSettings
 from runtime.transport.arrays import LEAST_BYTES, ArenaArrays, Array
 from runtime.transport.deliveries import Name
@@ -60,7 +60,7 @@ class Peers:
         self._copies = copies
         self._receiver = receiver
         self._tell = tell
-        self._addresses: Mapping[int, str] = {}
+        self.places: dict[int, Place] = {}
         self._numbers = count()
         self._outgoing: dict[tuple[int, int | None], Outgoing] = {}
         """Connections to other hosts, by host and the flow that each is for."""
@@ -70,10 +70,16 @@ class Peers:
         self._over: dict[int, deque[int]] = {}
         """Connections of each host of which that host said that they have ended, and which have not come here."""
         self.flows = Flows()
-        self.address = self._listening(settings.address)
-        """Where this host listens; the port is the one that it got."""
-        self.network_address = self._listening(settings.network_address) if settings.network_address else ""
+        self.network_address = self._listen(settings.network_address) if settings.network_address else ""
         """Where it listens on a network, if it is on one."""
+        address = self._listen(settings.address)
+        if settings.local_address:
+            self._listen(settings.local_address)
+            machine = this_machine()
+        else:
+            machine = settings.folder if address.startswith("unix:") else ""
+        self.place = Place(address, machine, settings.local_address)
+        """Where this host listens; the port is the one that it got."""
 
     @property
     def lent(self) -> int:
@@ -83,14 +89,15 @@ class Peers:
     def greeting(self, connection: int = 0, flow: int = -1) -> messages.Hello:
         """Return what this host says first, on this connection to another one or to the server."""
         settings = self._settings
-        own = (str(settings.host), settings.secret, self.address)
+        own = (str(settings.host), settings.secret, self.place)
         return messages.Hello(messages.VERSION, "executor", *own, connection, self.network_address, flow)
 
-    def take_addresses(self, addresses: Mapping[int, str]) -> None:
+    def take_places(self, places: Mapping[int, Place]) -> None:
         """Take note of where all hosts listen. Those that are not named are gone, and read nothing any more."""
-        gone = self._addresses.keys() - addresses.keys()
-        self._addresses = dict(addresses)
-        for ended in [each for each in self._ended.values() if each.host not in addresses]:
+        gone = self.places.keys() - places.keys()
+        self.places.clear()
+        self.places.update(places)
+        for ended in [each for each in self._ended.values() if each.host not in places]:
             self._ended.pop(ended.number).lent.clear()
         self._incoming = {key: each for key, each in self._incoming.items() if each.sender not in gone}
         self._over = {sender: numbers for sender, numbers in self._over.items() if sender not in gone}
@@ -197,7 +204,7 @@ class Peers:
         flow = None if number is None else self.flows.find(number)
         key = host, None if flow is None else number
         peer = self._outgoing.get(key)
-        if peer is None and host in self._addresses:
+        if peer is None and host in self.places:
             peer = self._outgoing[key] = self._dialled(host, flow)
         return peer
 
@@ -206,7 +213,7 @@ class Peers:
         greeting = messages.encode(self.greeting(number, -1 if flow is None else flow.number))
         cause = ""
         try:
-            sock = dialling(self._addresses[host], self._settings.network_address.rpartition(":")[0])
+            sock = self._dialling(self.places[host])
         except OSError as error:
             cause = f"it cannot be opened: {error.strerror or error}"
             sock, other = socket.socketpair()
@@ -224,7 +231,7 @@ class Peers:
     def _tell_opened(self, flow: Flow, connection: Connection) -> None:
         """Let a new connection send as its flow does, and tell the server its ends."""
         flow.mark(connection)
-        address, _, port = self._addresses[flow.host].rpartition(":")
+        address, _, port = self.places[flow.host].address.rpartition(":")
         self._tell(messages.FlowOpened(flow.number, *connection.source(), address, int(port)))
 
     def _greet_with_arena(self, sock: socket.socket, greeting: bytes) -> bool:
@@ -239,7 +246,7 @@ class Peers:
         """Tell the other host that a connection to it has ended. If that is gone, so is what it was lent."""
         if self._outgoing.get(ended.key) is ended:
             del self._outgoing[ended.key]
-        if ended.host not in self._addresses:
+        if ended.host not in self.places:
             ended.lent.clear()
             return
         if ended.lent:
@@ -257,14 +264,19 @@ class Peers:
             )
         )
 
-    def _listening(self, address: str) -> str:
+    def _dialling(self, place: Place) -> socket.socket:
+        """Return a socket that connects to a host, by the way on which memory can be lent if there is one."""
+        if place.local_address and self.place.shares_memory_with(place):
+            with suppress(OSError):
+                return dialling(place.local_address)
+        return dialling(place.address, self._settings.network_address.rpartition(":")[0])
+
+    def _listen(self, address: str) -> str:
         """Listen at an address; return it with the port that it got."""
         listener = listening(address)
         listener.setblocking(False)
         self._loop.watch(listener, partial(self._accept, listener), None)
-        if listener.family == socket.AF_UNIX:
-            return address
-        return f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
+        return bound(listener, address)
 
     def _accept(self, listener: socket.socket) -> None:
         with suppress(BlockingIOError):

@@ -19,7 +19,7 @@ from runtime.executor.connection import Connection
 from runtime.executor.copies import Copies
 from runtime.executor.dataflow import Completion, Dataflow
 from runtime.executor.devices import Device
-from runtime.executor.groups import GroupKey, Groups, ShardGroup
+from runtime.executor.groups import GroupKey, Groups, NewStore, ShardGroup, file_store
 from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
 from runtime.executor.moves import Moves, PieceRouter
@@ -34,6 +34,8 @@ from runtime.substrates.interface import HostSettings
 from runtime.transport.arena import Arena
 from runtime.transport.arrays import ArenaArrays
 
+SWITCH_S = 1e-4
+"""The loop and the threads of devices hand work to each other; Python's default of 5 ms is too long a wait."""
 _REPORT_S = 1e-3
 """How long reports to the server wait for others. Schedulers grant some milliseconds ahead."""
 _SOON_S = 2e-4
@@ -43,13 +45,11 @@ _SOON_S = 2e-4
 class Executor:
     """A host: devices, the store, and connections to the server and to other hosts."""
 
-    def __init__(self, settings: HostSettings) -> None:
+    def __init__(self, settings: HostSettings, new_store: NewStore = file_store) -> None:
         self._settings = settings
         self._loop = Loop()
         budgets_bytes = dict.fromkeys(range(settings.devices), settings.device_memory_bytes)
         self._store = HostStore(HostMemory({HOST: settings.host_memory_bytes, **budgets_bytes}))
-        address = settings.network_address.rpartition(":")[0] or None
-        self._groups = Groups(settings.folder, is_local=settings.address.startswith("unix:"), address=address)
         self._dataflow = Dataflow(settings.host, self._store, self, settings.device_memory_bytes)
         self._devices = [Device(number, self._loop, self._end_computation) for number in range(settings.devices)]
         self._cpus = Device(HOST, self._loop, self._end_computation)
@@ -64,12 +64,14 @@ class Executor:
         self._moves = Moves(self._store, self._arrays, self._copies, self._tell_taken)
         router = PieceRouter(self._dataflow, self._moves)
         self._peers = Peers(self._loop, settings, self._arrays, self._copies, router, self._tell)
+        places = (self._peers.place, self._peers.places, self._peers.network_address)
+        self._groups = Groups(settings.folder, new_store, *places)
         self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
         self._server.is_trusted = True
         self._server.reader.most_bytes = MOST_BYTES
         self._server.send(Kind.MESSAGE, messages.encode(self._peers.greeting()))
         self._handlers: dict[type, Callable[..., None]] = {
-            messages.Peers: lambda message: self._peers.take_addresses(message.addresses),
+            messages.Peers: lambda message: self._peers.take_places(message.places),
             messages.ConnectionEnded: lambda message: self._peers.take_end(message),
             messages.LoansReturned: lambda message: self._peers.take_returned(message),
             messages.LoadFunction: self._load_function,

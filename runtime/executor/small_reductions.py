@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.addresses import dialled, listening
+from runtime.addresses import dialled, listening, unlist
 from runtime.collectives import Reduction
 
 MOST_BYTES = 1 << 13
@@ -55,7 +55,7 @@ class SmallReductions:
                     accepted, _ = self._listener.accept()
                     accepted.settimeout(None)
                     self._sockets[_HEAD.unpack(_received(accepted, _HEAD.size))[0]] = accepted
-        Path(self._own_path(self._index)).unlink(missing_ok=True)
+        unlist(self._address(self._index))
 
     def reduce(self, array: Array, reduction: Reduction) -> None:
         """Reduce a row of numbers of all shards, in place. Raises OSError where another shard ended its connections."""
@@ -125,10 +125,7 @@ class SmallReductions:
         return np.frombuffer(received, like.dtype, offset=_HEAD.size)
 
     def _address(self, index: int) -> str:
-        return f"unix:{self._own_path(index)}"
-
-    def _own_path(self, index: int) -> str:
-        return f"{self._path}-{index}"
+        return f"unix:{self._path}-{index}"
 
 
 def _received(sock: socket.socket, size: int) -> bytearray:

@@ -20,7 +20,7 @@ from runtime.messages.client_to_server import (
     Withdraw,
 )
 from runtime.messages.encoding import decode, encode, encoded_runs
-from runtime.messages.everybody import VERSION, Failure, Hello
+from runtime.messages.everybody import VERSION, Failure, Hello, Place
 from runtime.messages.executor_to_server import (
     ConnectionEnded,
     FlowOpened,
@@ -105,6 +105,7 @@ __all__ = [
     "Opened",
     "OpenedArray",
     "Peers",
+    "Place",
     "Publish",
     "RankFlows",
     "Refused",

@@ -1,4 +1,4 @@
-"""What everybody says: who speaks, and why there is no result."""
+"""What everybody says: who speaks and where, and why there is no result."""
 
 from dataclasses import dataclass
 
@@ -21,6 +21,22 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a host listens: at ``address``, and for hosts of its ``machine`` at ``local_address``, if it has one.
+
+    Hosts of one machine share memory. A host that names no machine shares it with nobody.
+    """
+
+    address: str = ""
+    machine: str = ""
+    local_address: str = ""
+
+    def shares_memory_with(self, other: "Place") -> bool:
+        """Return whether two hosts share memory."""
+        return bool(self.machine) and self.machine == other.machine
+
+
+@dataclass(frozen=True, slots=True)
 class Hello:
     """Who speaks. ``role`` is client or executor, ``name`` a client's name or a host's number.
 
@@ -33,7 +49,7 @@ class Hello:
     role: str
     name: str
     token: str
-    address: str = ""
+    place: Place = Place()
     connection: int = 0
     network_address: str = ""
     flow: int = -1

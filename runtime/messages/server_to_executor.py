@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from runtime.arrays import ArraySpec
 from runtime.lowering.subprograms import Subprogram
 from runtime.messages.client_to_server import RegisterFunction
-from runtime.messages.everybody import Failure
+from runtime.messages.everybody import Failure, Place
 
 
 @dataclass(frozen=True, slots=True)
 class Peers:
     """Where the executors of all hosts listen."""
 
-    addresses: Mapping[int, str]
+    places: Mapping[int, Place]
 
 
 @dataclass(frozen=True, slots=True)

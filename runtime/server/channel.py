@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from runtime import messages
+from runtime.addresses import watch_peer
 from runtime.codec import MalformedError
 from runtime.frames import Frame, FrameError, FrameReader, Kind, prefix
 
@@ -47,6 +48,7 @@ class Channel(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection."""
         assert isinstance(transport, asyncio.Transport)
+        watch_peer(transport.get_extra_info("socket"))
         self._transport = transport
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -123,3 +125,8 @@ class Channel(asyncio.BufferedProtocol):
         if self._transport is not None:
             self.flush()
             self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection to a peer that may not answer any more."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -14,21 +14,25 @@ from runtime.substrates.interface import NetworkHost
 
 @dataclass(eq=False)
 class Host:
-    """An executor that is connected. On a host of a network it has a ``network_address`` too."""
+    """An executor that is connected. On a host of a network it has a ``network_address`` too.
+
+    ``cause`` is why it ends, where that is known before its connection does.
+    """
 
     number: int
     island: str
     channel: Channel
-    address: str
+    place: messages.Place
     network_host: NetworkHost | None = None
     network_address: str = ""
     is_leaving: bool = False
+    cause: str = ""
     functions: set[int] = field(default_factory=set)
     subprograms: set[int] = field(default_factory=set)
 
-    def address_for(self, other: "Host") -> str:
+    def place_for(self, other: "Host") -> messages.Place:
         """Return where another host reaches it: over the network from a host of another island."""
-        return self.network_address if self.is_apart_from(other) else self.address
+        return messages.Place(self.network_address) if self.is_apart_from(other) else self.place
 
     def is_apart_from(self, other: "Host") -> bool:
         """Return whether arrays go between the two over the network."""

@@ -2,13 +2,13 @@
 
 import asyncio
 import hmac
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from runtime import messages
-from runtime.addresses import listening
 from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, MOST_BYTES, Frame, Kind
 from runtime.messages import Failure
 from runtime.scheduling.cluster import ClusterScheduler
@@ -46,7 +46,6 @@ class Server:
 
     def __init__(self, settings: ServerSettings, substrate: Substrate) -> None:
         self._settings = settings
-        self._substrate = substrate
         self._islands = Islands(settings.islands)
         self._shares: list[ProportionalShare] = []
         self._schedulers = ClusterScheduler(self._new_policy, settings.look_ahead_s)
@@ -99,23 +98,28 @@ class Server:
             messages.Manage: Operations(self._islands, self._accounts, self._admission.go_on).manage,
         }
 
-    async def serve(self, on_ready: Callable[[], None]) -> None:
-        """Start the hosts, and serve until ``stop``; calls ``on_ready`` once all hosts are there."""
+    async def serve(self, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+        """Start the hosts, and serve until ``stop``; calls ``on_ready`` once all hosts are there.
+
+        Raises SubstrateError where hosts cannot be started.
+        """
         loop = asyncio.get_running_loop()
-        listener = listening(self._settings.address)
         outbox = Outbox()
         server = await loop.create_server(lambda: Channel(outbox, self._greet, lambda _: None), sock=listener)
         try:
             if self._announcements is not None:
                 await self._announcements.open()
-            await self._membership.start()
-            on_ready()
-            await self._ended.wait()
+            start, end = loop.create_task(self._membership.start()), loop.create_task(self._ended.wait())
+            await asyncio.wait((start, end), return_when=asyncio.FIRST_COMPLETED)
+            if start.done():
+                start.result()
+                on_ready()
+                await end
         finally:
             server.close()
+            self._membership.close()
             if self._announcements is not None:
                 await self._announcements.close()
-            self._substrate.close()
 
     def stop(self) -> None:
         """End the server, and with it the executors."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runtime.substrates.interface import DEFAULT_KIND, NetworkHost, NewHost
+from runtime.substrates.ray_cluster import RaySettings
 
 DISPATCHES = ("parallel", "sequential")
 """Whether hosts are told at once what is granted, or each after what it depends on has been enqueued."""
@@ -12,8 +13,11 @@ POLICIES = ("fifo", "shares", "earliest-need")
 """How schedulers order computations: as they come, so that clients get device time by weight, or by slack."""
 
 
-NETWORKS = ("shared-memory", "tcp")
-"""How executors pass arrays to each other: in memory that they share, on one machine, or over TCP."""
+NETWORKS = ("shared-memory", "tcp", "machines")
+"""How executors pass arrays to each other: in memory that they share, over TCP, or each where it can be.
+
+``machines`` shares memory on each machine, and uses TCP between them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,8 @@ class ServerSettings:
 
     ``secret`` is what executors show, ``folder`` where their sockets lie. ``look_ahead_s`` is how much work schedulers
     grant ahead of its completion, in seconds on each device. ``preparation_s`` stands for what a host does before it
-    can enqueue a computation, one after the other.
+    can enqueue a computation, one after the other. Where ``ray`` names a cluster, hosts are there; the folder, and an
+    address that is empty, are found out then.
 
     ``network_hosts`` says by number which hosts run on hosts of a network: between islands these pass arrays over it.
     ``controllers`` are addresses of Trainyard's controllers, which rank what is sent there; without any, nobody does.
@@ -120,6 +125,7 @@ class ServerSettings:
     network: str = "shared-memory"
     network_hosts: Mapping[int, NetworkHost] = field(default_factory=dict)
     controllers: tuple[str, ...] = ()
+    ray: RaySettings | None = None
 
     def __post_init__(self) -> None:
         names = [client.name for client in self.clients]
@@ -129,6 +135,8 @@ class ServerSettings:
             raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, got {self.policy!r}")
         if self.dispatch not in DISPATCHES:
             raise ValueError(f"dispatch: expected one of {', '.join(DISPATCHES)}, got {self.dispatch!r}")
+        if self.ray is not None and self.address.startswith("unix:"):
+            raise ValueError(f"address: hosts on other nodes cannot reach {self.address}; expected HOST:PORT")
         if self.network not in NETWORKS:
             raise ValueError(f"network: expected one of {', '.join(NETWORKS)}, got {self.network!r}")
         unknown = self.network_hosts.keys() - range(sum(each.hosts for each in self.islands))

@@ -1,5 +1,6 @@
 """What hosts are, and what the server asks of a substrate."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Protocol
@@ -52,12 +53,13 @@ class NetworkHost:
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """What an executor is told: its number, its devices, where to listen, and where the server is.
+    """What an executor is told: its number, its devices, its island, where to listen, and where the server is.
 
     ``secret`` is what all executors of a server share. Computations are enqueued ``preparation_s`` after their grant,
     one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
     other for collectives. The memories are budgets in bytes: of each device, and of the host. A host of a network
-    listens at ``network_address`` as well, for those of other islands.
+    listens at ``network_address`` as well, for those of other islands. At ``local_address`` a host that listens over
+    TCP also listens for those of its own machine, with which it shares memory then.
     """
 
     host: int
@@ -71,16 +73,31 @@ class HostSettings:
     device_memory_bytes: int = 1 << 30
     host_memory_bytes: int = 4 << 30
     network_address: str = ""
+    local_address: str = ""
+    island: str = ""
+
+
+class SubstrateError(Exception):
+    """Executors cannot be started; the message says why."""
 
 
 class Substrate(Protocol):
     """Starts and ends executors. An executor also ends when its server does."""
 
+    def watch(self, on_end: Callable[[int, str], None]) -> None:
+        """Call back, from any thread, when an executor has ended or cannot be started, with its host and why.
+
+        A substrate need not notice that itself: the connection of an executor ends with it.
+        """
+
     def spawn(self, settings: HostSettings) -> None:
         """Start the executor of a host; it connects to the server by itself."""
 
     def kill(self, host: int) -> None:
-        """End the executor of a host at once."""
+        """End the executor of a host at once, if there is one."""
+
+    def lost(self, host: int) -> bool:
+        """Take note that a host was lost; return whether another one is to take its place."""
 
     def close(self) -> None:
         """End all executors."""

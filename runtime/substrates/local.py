@@ -3,7 +3,7 @@
 import os
 import subprocess  # nosec B404 - starts our own module
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runtime.settings import write_settings
@@ -23,6 +23,9 @@ class LocalSubstrate:
         self._commands = commands or {}
         self._processes: dict[int, subprocess.Popen[str]] = {}
 
+    def watch(self, on_end: Callable[[int, str], None]) -> None:
+        """Call nobody back: the connections of processes that end do so at once."""
+
     def spawn(self, settings: HostSettings) -> None:
         """Start the executor of a host."""
         for each in self._processes.values():
@@ -40,9 +43,15 @@ class LocalSubstrate:
         self._processes[settings.host] = process
 
     def kill(self, host: int) -> None:
-        """End the executor of a host at once."""
-        self._processes[host].kill()
-        self._processes[host].wait()
+        """End the executor of a host at once, if there is one."""
+        process = self._processes.get(host)
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def lost(self, host: int) -> bool:  # noqa: ARG002 - there are others
+        """Return that nothing takes the place of a host that was lost."""
+        return False
 
     def wait(self, host: int) -> None:
         """Wait until the executor of a host has ended by itself."""

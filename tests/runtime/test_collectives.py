@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import runtime as rt
+from runtime.server.settings import NETWORKS
 from tests.patience import PATIENCE_S
 
 torch = pytest.importorskip("torch")
@@ -49,7 +50,7 @@ def test_shards_reduce_and_gather_over_hosts(runtime: rt.LocalRuntime) -> None:
     assert scattered.numpy(PATIENCE_S).tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("network", ["shared-memory", "tcp"])
+@pytest.mark.parametrize("network", NETWORKS)
 def test_large_and_small_arrays_and_single_shards_are_reduced_alike(network: str) -> None:
     with rt.local(islands=1, hosts=2, devices=2, network=network) as runtime:
         for size in (4, 3, 1):

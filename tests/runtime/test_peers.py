@@ -2,10 +2,12 @@
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
+from secrets import token_hex
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -55,13 +57,13 @@ class KnownSockets(Loop):
 class Host:
     """A host with a loop in a thread of its own, which takes note of what it receives."""
 
-    def __init__(self, number: int, address: str, room_bytes: int) -> None:
+    def __init__(self, number: int, address: str, room_bytes: int, local_address: str = "") -> None:
         self.received: SimpleQueue[tuple[tuple[int, int, int, int], Any]] = SimpleQueue()
         self.places: dict[tuple[int, int, int, int], memoryview] = {}
         self.arrays = ArenaArrays(Arena(room_bytes))
         self.loop = KnownSockets()
         self.others: dict[int, Host] = {}
-        settings = HostSettings(number, 1, address, "", SECRET)
+        settings = HostSettings(number, 1, address, "", SECRET, local_address=local_address)
         self.peers = Peers(self.loop, settings, self.arrays, Copies(self.loop), self, self.tell)
         self.thread = Thread(target=self.loop.run)
         self.thread.start()
@@ -112,12 +114,17 @@ class Host:
 
 
 @contextmanager
-def two_hosts(*addresses: str, room_bytes: int = ROOM_BYTES) -> Iterator[tuple[Host, Host]]:
-    hosts = [Host(number, address, room_bytes) for number, address in enumerate(addresses)]
-    known = {number: host.peers.address for number, host in enumerate(hosts)}
+def two_hosts(
+    *addresses: str, room_bytes: int = ROOM_BYTES, local_addresses: Sequence[str] = ("", "")
+) -> Iterator[tuple[Host, Host]]:
+    hosts = [
+        Host(number, address, room_bytes, local_address)
+        for number, (address, local_address) in enumerate(zip(addresses, local_addresses, strict=True))
+    ]
+    known = {number: host.peers.place for number, host in enumerate(hosts)}
     for host in hosts:
         host.others = dict(enumerate(hosts))
-        host.peers.take_addresses(known)
+        host.peers.take_places(known)
     try:
         yield hosts[0], hosts[1]
     finally:
@@ -247,30 +254,58 @@ def test_a_failure_arrives_in_place_of_a_piece(hosts: str, request: pytest.Fixtu
 def test_a_host_that_goes_returns_what_it_was_lent(local: tuple[Host, Host], tmp_path: Path) -> None:
     sender = local[0]
     with listening(f"unix:{tmp_path}/2") as listener:
-        sender.do(lambda: sender.peers.take_addresses({2: f"unix:{tmp_path}/2"}))
+        sender.do(lambda: sender.peers.take_places({2: messages.Place(f"unix:{tmp_path}/2")}))
         sender.do(lambda: sender.peers.send_piece(2, 0, SEND, np.full(ITEMS, 7)))
         with listener.accept()[0] as other:
             received, (descriptor,), _, _ = socket.recv_fds(other, 4096, 1)
             segment = Segment.attach(descriptor)
-            while len(received) < len(greeting()) + len(prefix(Kind.LENT_PIECE, LENT, 0)):
+            while len(received) < len(greeting(place=sender.peers.place)) + len(prefix(Kind.LENT_PIECE, LENT, 0)):
                 received += other.recv(4096)
             number, offset_bytes, size_bytes = LOAN.unpack(received[-LOAN.size :])
             assert (number, size_bytes) == (0, LEAST_BYTES)
             assert (np.frombuffer(segment.part(offset_bytes, size_bytes), np.int64) == 7).all()
             assert sender.do(lambda: sender.peers.lent) == 1
     sender.do(lambda: sender.peers.send_piece(2, 1, SEND, np.full(ITEMS, 7)))  # nobody listens there any more
-    sender.do(lambda: sender.peers.take_addresses({1: local[1].peers.address}))
+    sender.do(lambda: sender.peers.take_places({1: local[1].peers.place}))
     sender.do(lambda: sender.peers.send_piece(2, 2, SEND, np.full(ITEMS, 7)))
     sender.until_returned()
     assert sender.arrays.arena.used_bytes == 0
+
+
+TCP = ("127.0.0.1:0", "127.0.0.1:0")
+
+
+def test_hosts_that_find_that_they_share_a_machine_lend() -> None:
+    names = [f"unix:@trainyard-test-{token_hex(4)}/{number}" for number in range(2)]
+    with two_hosts(*TCP, local_addresses=names) as (sender, receiver):
+        sender.send(0, np.full(ITEMS, 7))
+        data = receiver.next()[1]
+        assert sender.do(lambda: sender.peers.lent) == 1
+        assert (np.frombuffer(data, int) == 7).all()
+
+
+def test_hosts_of_other_machines_and_those_that_cannot_be_reached_there_are_sent_data() -> None:
+    names = [f"unix:@trainyard-test-{token_hex(4)}/{number}" for number in range(2)]
+    with two_hosts(*TCP, local_addresses=names) as (sender, receiver):
+        place = receiver.peers.place
+        for other in (replace(place, machine="another"), replace(place, local_address="unix:@nobody listens")):
+            sender.do(lambda other=other: sender.peers.take_places({1: other}))  # type: ignore[misc]
+            sender.send(0, np.full(ITEMS, 7))
+            data = receiver.next()[1]
+            assert sender.do(lambda: sender.peers.lent) == 0
+            assert (np.frombuffer(data, int) == 7).all()
+            sender.do(lambda: end_of(sender)("it was cut"))
 
 
 def num_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def greeting(secret: str = SECRET) -> bytes:
-    return prefix(Kind.MESSAGE, messages.encode(messages.Hello(messages.VERSION, "executor", "2", secret)), 0)
+NOWHERE = messages.Place()
+
+
+def greeting(secret: str = SECRET, place: messages.Place = NOWHERE) -> bytes:
+    return prefix(Kind.MESSAGE, messages.encode(messages.Hello(messages.VERSION, "executor", "2", secret, place)), 0)
 
 
 LENT = PIECE.pack(0, 0, 0, 0) + LOAN.pack(0, 4096, 1)
@@ -301,7 +336,7 @@ def test_what_no_host_may_send_ends_its_connection_and_is_named(
     """What strangers send is not worth a word."""
     receiver = local[1]
     descriptors = num_descriptors()
-    with dialled(receiver.peers.address) as stranger, _closed(Segment.create(4096)) as segment:
+    with dialled(receiver.peers.place.address) as stranger, _closed(Segment.create(4096)) as segment:
         stranger.settimeout(PATIENCE_S)
         socket.send_fds(stranger, (b"".join(frames),), (segment.descriptor,))
         assert stranger.recv(1) == b""
@@ -316,7 +351,7 @@ def test_what_no_host_may_send_ends_its_connection_and_is_named(
 def test_what_is_no_segment_is_not_mapped_and_loans_are_refused(local: tuple[Host, Host], tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4096))
     descriptors = num_descriptors()
-    with dialled(local[1].peers.address) as other, (tmp_path / "file").open() as file:
+    with dialled(local[1].peers.place.address) as other, (tmp_path / "file").open() as file:
         other.settimeout(PATIENCE_S)
         lent = prefix(Kind.LENT_PIECE, LENT, 0)
         socket.send_fds(other, (greeting() + lent,), (file.fileno(), file.fileno()))
@@ -381,15 +416,15 @@ def test_what_is_lent_outlives_the_connection(local: tuple[Host, Host]) -> None:
 def test_a_host_that_cannot_be_reached_gets_word_of_what_it_misses(remote: tuple[Host, Host]) -> None:
     sender, receiver = remote
     sender.do(lambda: end_of(sender)("it was cut") if (1, None) in sender.peers._outgoing else None)
-    known = sender.peers._addresses
+    known = dict(sender.peers.places)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens there
-        sender.do(lambda: sender.peers.take_addresses({1: f"127.0.0.1:{closed.getsockname()[1]}"}))
+        sender.do(lambda: sender.peers.take_places({1: messages.Place(f"127.0.0.1:{closed.getsockname()[1]}")}))
         sender.send(0, np.zeros(3))
         name, cause = receiver.next()
     assert name == (0, 3, 4, 5)
     assert cause == "the connection from host 0 to host 1 ended: Connection refused"
-    sender.do(lambda: sender.peers.take_addresses(known))
+    sender.do(lambda: sender.peers.take_places(known))
 
 
 @contextmanager

@@ -172,5 +172,7 @@ def test_a_function_cannot_change_what_it_reads_of_another_host() -> None:
 
 
 def test_a_network_that_does_not_exist_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="network: expected one of shared-memory, tcp, got 'carrier pigeons'"):
+    with pytest.raises(
+        ValueError, match="network: expected one of shared-memory, tcp, machines, got 'carrier pigeons'"
+    ):
         rt.local(network="carrier pigeons")

@@ -66,6 +66,16 @@ ControllerOption = Annotated[
     str | None,
     typer.Option("--controller", metavar="ADDRESS", help="Controller of that network: HOST:PORT or unix:/PATH."),
 ]
+RayOption = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="CLUSTER", help="Hosts are actors of this Ray cluster: HOST:PORT or auto."),
+]
+StrategyOption = Annotated[
+    str, typer.Option("--strategy", help="Where Ray places the hosts of an island: PACK, SPREAD, STRICT_PACK, …")
+]
+CpusOption = Annotated[
+    float, typer.Option("--cpus-per-device", min=1e-4, help="What a host takes of Ray's CPU for each device.")
+]
 ClientArgument = Annotated[
     str, typer.Argument(metavar="CLIENT", help="A name of the file, or one of its connections, as `status` shows it.")
 ]
@@ -111,10 +121,15 @@ def serve(
     look_ahead_s: LookAheadOption = 0.02,
     network_hosts: NetworkHostsOption = None,
     controller: ControllerOption = None,
+    ray: RayOption = None,
+    strategy: StrategyOption = "PACK",
+    cpus_per_device: CpusOption = 1.0,
 ) -> None:
-    """Serve islands of this machine's processes until SIGTERM or SIGINT."""
+    """Serve islands of this machine's processes, or of a Ray cluster, until SIGTERM or SIGINT."""
     from runtime.server.process import serve as serve_islands
     from runtime.server.settings import IslandSettings, ServerSettings, controllers_of
+    from runtime.substrates.interface import SubstrateError
+    from runtime.substrates.ray_cluster import RaySettings
 
     _check_address(address)
     if not clients.exists():
@@ -122,30 +137,28 @@ def serve(
     known = tuple(read_clients(clients).values())
     on_network = {} if network_hosts is None else read_network_hosts(network_hosts)
     of_each = (hosts, devices, _sides(mesh), device_memory_bytes, host_memory_bytes, kind)
-    try:
-        settings_of_islands = tuple(IslandSettings(f"island-{number}", *of_each) for number in range(islands))
-        controllers = () if controller is None else controllers_of(controller)
-    except ValueError as error:
-        refuse(str(error))
     with tempfile.TemporaryDirectory(prefix="trainyard-runtime-") as folder:
         try:
             settings = ServerSettings(
                 address,
                 folder,
-                settings_of_islands,
+                tuple(IslandSettings(f"island-{number}", *of_each) for number in range(islands)),
                 known,
                 secrets.token_hex(),
                 policy.value,
                 look_ahead_s,
                 network_hosts=on_network,
-                controllers=controllers,
+                controllers=() if controller is None else controllers_of(controller),
+                ray=None if ray is None else RaySettings(ray, strategy, cpus_per_device),
             )
         except ValueError as error:
             refuse(str(error))
         try:
-            asyncio.run(serve_islands(settings, lambda: tell(f"serving {islands * hosts} hosts at {address}")))
+            asyncio.run(serve_islands(settings, lambda at: tell(f"serving {islands * hosts} hosts at {at}")))
         except OSError as error:
             fail(f"{address}: cannot be served: {error.strerror}")
+        except SubstrateError as error:
+            fail(str(error))
 
 
 @runtime.command(epilog=EXIT_STATUS)

@@ -42,6 +42,19 @@ def test_an_address_that_is_none(trainyard: Trainyard, tmp_path: Path) -> None:
     assert not (tmp_path / "clients.txt").exists()
 
 
+def test_where_hosts_on_a_ray_cluster_are_refused(trainyard: Trainyard, tmp_path: Path) -> None:
+    file = tmp_path / "clients.txt"
+    file.write_text("default 1 token\n")
+    tcp = ["--address", "127.0.0.1:7411"]
+    for asked, says in (
+        ([*WHERE, "--ray", "auto"], "address: hosts on other nodes cannot reach unix:/tmp/nobody-listens-here"),
+        ([*tcp, "--ray", "auto", "--strategy", "SCATTER"], "strategy: expected one of PACK, SPREAD"),
+        ([*tcp, "--ray", "ray://head:10001"], "address: executors cannot reach a client of Ray"),
+    ):
+        ended = trainyard("runtime", "serve", *asked, "--clients", str(file))
+        assert (ended.exit_code, says in ended.stderr) == (2, True), ended.stderr
+
+
 def test_nobody_answers(trainyard: Trainyard, tmp_path: Path) -> None:
     file = tmp_path / "clients.txt"
     file.write_text("default 1 token\n")
