@@ -87,7 +87,7 @@ async def fabric(folder: Path) -> AsyncIterator[tuple[ControllerProcess, dict[in
             config = ControllerConfig(listen=listen, topology=SPECIFICATION, switches=switches, policy="crux")
             async with ControllerProcess(config) as controller:
                 # Until the controller has written base routing, no ping is answered.
-                ping = namespaces.command("h0", "ping", "-c", "1", "-w", str(PATIENCE_S), "h1")
+                ping = namespaces.command("h0", "ping", "-c", "1", "-w", str(int(PATIENCE_S)), "h1")
                 await asyncio.to_thread(subprocess.run, ping, check=True, capture_output=True)
                 hosts = {
                     number: NetworkHost(name, f"10.0.{number}.1", tuple(namespaces.command(name)))
