@@ -14,11 +14,13 @@ import math
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
 from runtime.functions import Function
 
+_TRIES = 3
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
@@ -50,7 +52,7 @@ def loaded(description: Mapping[str, Any]) -> Callable[..., Any]:
     names: dict[str, Any] = {"__name__": description["module"]}
     for name, used in description["names"].items():
         names[name] = _loaded_name(used)
-    tree = ast.parse(description["text"])
+    tree = _parsed(description["text"])
     _drop_annotations(tree)
     ast.increment_lineno(tree, description["line"] - 1)
     exec(compile(tree, description["file"], "exec"), names)  # nosec B102 - authenticated clients' functions
@@ -129,7 +131,7 @@ def _syntax(call: FunctionType) -> tuple[str, ast.Lambda | ast.FunctionDef]:
         _source(call)
     line = call.__code__.co_firstlineno
     found: list[ast.Lambda | ast.FunctionDef] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(_parsed(text)):
         if call.__name__ == "<lambda>":
             if isinstance(node, ast.Lambda) and node.lineno == line and _holds(node.body, call):
                 found.append(node)
@@ -140,6 +142,17 @@ def _syntax(call: FunctionType) -> tuple[str, ast.Lambda | ast.FunctionDef]:
     if found:
         return text, found[-1]  # of lambdas that hold each other, the innermost
     raise TypeError(f"{call.__qualname__}: its source cannot be found at {call.__code__.co_filename}:{line}")
+
+
+def _parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a text, tried again where CPython has miscounted (python/cpython issue 106905).
+
+    Before 3.11.8 all threads share one count of how deep trees are, and collecting garbage may let another one parse.
+    """
+    for _ in range(_TRIES):
+        with suppress(SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
 
 
 def _drop_annotations(tree: ast.AST) -> None:

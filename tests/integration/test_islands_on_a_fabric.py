@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,11 @@ def transfers_of(runtime: rt.Runtime) -> list[dict[str, Any]]:
 async def fabric(folder: Path) -> AsyncIterator[tuple[ControllerProcess, dict[int, NetworkHost]]]:
     """The fabric with its controller; skipped where hosts cannot be made."""
     built = SPECIFICATION.build()
-    try:
-        namespaces = FabricNamespaces(built).__enter__()
-    except NetworkError as error:
-        pytest.skip(f"no islands are tried on a fabric: {error}")
-    with namespaces:
+    with ExitStack() as stack:
+        try:
+            namespaces = stack.enter_context(FabricNamespaces(built))
+        except NetworkError as error:
+            pytest.skip(f"no islands are tried on a fabric: {error}")
         async with EmulatorProcess(built, namespaces, is_real_time=False, on_loss=print) as emulator:
             switches = tuple(
                 SwitchAddress(name=name, address=emulator.address, device_id=number)
@@ -87,7 +87,7 @@ async def fabric(folder: Path) -> AsyncIterator[tuple[ControllerProcess, dict[in
             config = ControllerConfig(listen=listen, topology=SPECIFICATION, switches=switches, policy="crux")
             async with ControllerProcess(config) as controller:
                 # Until the controller has written base routing, no ping is answered.
-                ping = namespaces.command("h0", "ping", "-c", "1", "-w", str(PATIENCE_S), "h1")
+                ping = namespaces.command("h0", "ping", "-c", "1", "-w", str(int(PATIENCE_S)), "h1")
                 await asyncio.to_thread(subprocess.run, ping, check=True, capture_output=True)
                 hosts = {
                     number: NetworkHost(name, f"10.0.{number}.1", tuple(namespaces.command(name)))

@@ -21,9 +21,23 @@ add_one = rt.function(library="numpy", outputs=lambda x: x)(lambda x: x + 1)
 
 
 @pytest.fixture(scope="module")
-def cabled() -> Iterator[tuple[rt.LocalRuntime, Namespaces]]:
-    with two_network_hosts() as (hosts, made), rt.local(islands=2, network_hosts=hosts) as started:
-        yield started, made
+def network() -> Iterator[tuple[dict[int, NetworkHost], Namespaces]]:
+    with two_network_hosts() as made:
+        yield made
+
+
+@pytest.fixture
+def cabled(network: tuple[dict[int, NetworkHost], Namespaces]) -> Iterator[tuple[rt.LocalRuntime, Namespaces]]:
+    """Two islands of one host each."""
+    with rt.local(islands=2, network_hosts=network[0]) as started:
+        yield started, network[1]
+
+
+@pytest.fixture
+def one_island(network: tuple[dict[int, NetworkHost], Namespaces]) -> Iterator[tuple[rt.LocalRuntime, Namespaces]]:
+    """An island of two hosts."""
+    with rt.local(hosts=2, devices=1, network_hosts=network[0]) as started:
+        yield started, network[1]
 
 
 def placed(runtime: rt.Runtime, island: int) -> Any:
@@ -54,18 +68,15 @@ def test_arrays_inside_an_island_do_not(cabled: tuple[rt.LocalRuntime, Namespace
 
 
 @pytest.mark.slow
-def test_hosts_of_one_island_share_memory_also_where_they_are_on_hosts_of_a_network() -> None:
-    with (
-        two_network_hosts() as (hosts, made),
-        rt.local(islands=1, hosts=2, devices=1, network_hosts=hosts) as runtime,
-    ):
-        slice_ = runtime.make_virtual_device_set().add_slice(2)
-        split = rt.pmap(add_one, devices=slice_)
-        whole = rt.pmap(add_one, devices=slice_, in_axes=None, out_axes=None)
-        before = sent_bytes(made, "h0")
-        x = np.arange(float(ITEMS))
-        assert (whole(split(x)).numpy(PATIENCE_S) == x + 2).all()
-        assert sent_bytes(made, "h0") - before < SIZE_BYTES / 2
+def test_hosts_of_one_island_share_memory_all_the_same(one_island: tuple[rt.LocalRuntime, Namespaces]) -> None:
+    runtime, made = one_island
+    slice_ = runtime.make_virtual_device_set().add_slice(2)
+    split = rt.pmap(add_one, devices=slice_)
+    whole = rt.pmap(add_one, devices=slice_, in_axes=None, out_axes=None)
+    before = sent_bytes(made, "h0")
+    x = np.arange(float(ITEMS))
+    assert (whole(split(x)).numpy(PATIENCE_S) == x + 2).all()
+    assert sent_bytes(made, "h0") - before < SIZE_BYTES / 2
 
 
 @rt.function(collective=True)
@@ -74,16 +85,12 @@ def summed(x: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_shards_on_hosts_of_a_network_reduce_over_it() -> None:
-    with (
-        two_network_hosts() as (hosts, made),
-        rt.local(islands=1, hosts=2, devices=1, network_hosts=hosts) as runtime,
-    ):
-        sums = rt.pmap(summed, devices=runtime.make_virtual_device_set().add_slice(2))
-        before = sent_bytes(made, "h0")
-        made_of = sums(np.ones((2, ITEMS), np.float32)).numpy(PATIENCE_S)
-        assert (made_of == 2).all()
-        assert sent_bytes(made, "h0") - before > ITEMS
+def test_shards_of_an_island_reduce_over_the_network(one_island: tuple[rt.LocalRuntime, Namespaces]) -> None:
+    runtime, made = one_island
+    sums = rt.pmap(summed, devices=runtime.make_virtual_device_set().add_slice(2))
+    before = sent_bytes(made, "h0")
+    assert (sums(np.ones((2, ITEMS), np.float32)).numpy(PATIENCE_S) == 2).all()
+    assert sent_bytes(made, "h0") - before > ITEMS
 
 
 def server_settings(**given: Any) -> ServerSettings:

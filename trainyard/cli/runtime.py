@@ -293,7 +293,12 @@ def trace(
     picture: PictureOption = None,
     last_s: LastOption = 0.5,
 ) -> None:
-    """Write what the devices of a running server ran lately, for Perfetto or Chrome: a row for each device."""
+    """Write what the devices of a running server ran lately, for Perfetto or Chrome: a row for each device.
+
+    Each flow between islands on a network has a row too; then it says how many transfers were announced in time.
+    """
+    from runtime.traces import announced_before_producer_end
+
     file_format = None if picture is None else picture_format(picture)
     with _connected(address, clients, name) as connected:
         events = connected.trace()
@@ -301,6 +306,9 @@ def trace(
         file.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     except OSError as error:
         fail(f"{file}: cannot be written: {error.strerror}")
+    share = announced_before_producer_end(events)
+    if share is not None:
+        tell(f"transfers that were announced before what they sent had been made: {share:.1%}")
     if picture is not None and file_format is not None:
         draw(events, picture, file_format, last_s)
 
