@@ -80,4 +80,9 @@ EVALUATIONS = (
         "NetSenseML's tables and figures: throughput and time to accuracy of compressed gradients, in virtual time.",
         "netsense:NetSenseEvaluation",
     ),
+    EvaluationEntry(
+        "islands",
+        "Programs of the runtime over 64 islands of 512 devices that share a fabric: rates under each policy.",
+        "islands:Islands",
+    ),
 )

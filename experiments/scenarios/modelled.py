@@ -24,6 +24,7 @@ from policies.snapshot import Snapshot
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Path
 from topologies.routing import Routing
+from topologies.steering import Steering
 from workloads.jobs import TrainingJob, training_jobs
 from workloads.measures import Window
 from workloads.scenario import Scenario
@@ -51,10 +52,20 @@ class ModelledScenario:
         fabric = scenario.topology.build()
         routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
         jobs = training_jobs(scenario, fabric)
-        connections = open_connections(jobs, fabric)
-        controller = InProcessController(
-            routing, connections, ecmp, scenario.steering, scenario.seed, scenario.num_levels
-        )
+        return cls.of_jobs(jobs, routing, scenario.seed, scenario.steering, scenario.num_levels)
+
+    @classmethod
+    def of_jobs(
+        cls,
+        jobs: Sequence[TrainingJob],
+        routing: Routing,
+        seed: int,
+        steering: Steering = Steering.RULE,
+        num_levels: int = 8,
+    ) -> Self:
+        """Register jobs. Raises RegistrationError where the controller would refuse one."""
+        connections = open_connections(jobs, routing.fabric)
+        controller = InProcessController(routing, connections, ecmp, steering, seed, num_levels)
         for job in jobs:
             controller.register(job)
         snapshot, _ = controller.plan(0.0)

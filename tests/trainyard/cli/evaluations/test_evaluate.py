@@ -196,6 +196,10 @@ OPTIONS: dict[str, tuple[str, dict[str, object]]] = {
         {"task": ("digits", "cifar-100"), "data": Path("a"), "on": "emulator", "steps": 50, "folds": 2}
         | {"bucket_mib": 4, "mixes": 3, "seed": 2},
     ),
+    "islands": (
+        "--islands 16 --devices 64 --seeds 2 --policy ecmp --policy crux",
+        {"islands": 16, "devices": 64, "seeds": 2, "policy": ("ecmp", "crux")},
+    ),
 }
 """Every option of every evaluation, and what it sets."""
 BAD_OPTIONS = {
@@ -213,6 +217,7 @@ BAD_OPTIONS = {
         *("--task letters", "--steps 39", "--folds 6", "--bucket-mib 0", "--mixes -1", "--seed -1"),
         *("--on paper", "--on mininet", "--task cifar-100", "--data a --task digits"),
     ),
+    "islands": ("--islands 12", "--devices 33", "--seeds 0", "--policy none"),
 }
 
 
