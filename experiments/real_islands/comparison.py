@@ -52,7 +52,7 @@ def built(tenant: str, client: rt.Runtime) -> tuple[Program, Sequence[Any]]:
     ]
     if tenant == "pipeline":
         sizes = {"micro_batches": MICRO_BATCHES, "activation_bytes": ACTIVATION_BYTES}
-        program = pipelined(slices, gpipe, stage_s=STAGE_S, **sizes)  # type: ignore[arg-type]
+        program = pipelined(slices, gpipe, stage_s=STAGE_S, **sizes)
     else:
         times_s = {"forward_s": FORWARD_S, "backward_s": BACKWARD_S}
         program = data_parallel(slices, buckets=BUCKETS, gradient_bytes=GRADIENT_BYTES, **times_s)

@@ -1,4 +1,4 @@
-"""What devices ran over time, a row for each, from events of the Trace Event Format."""
+"""What devices ran and flows carried over time, a row for each, from events of the Trace Event Format."""
 
 import re
 from collections import Counter
@@ -48,13 +48,14 @@ class _Ran:
 def device_rows(
     events: Sequence[Mapping[str, Any]], title: str, from_ms: float = 0.0, to_ms: float | None = None
 ) -> ReportFigure:
-    """Draw what each device ran between two times; the picture counts from the first of them.
+    """Draw what each device ran, and each flow carried, between two times; the picture counts from the first of them.
 
     Colours are those of clients. Where there is one client, computations have colours by their names, without numbers
     at the end.
 
     Args:
-        events: Complete events (``X``) that name their client, and names of processes and threads (``M``).
+        events: Complete events (``X``) that name their client, or as transfers their job, and names of processes and
+            threads (``M``).
         title: The heading, and the stem of the file.
         from_ms: Where the picture begins.
         to_ms: Where it ends; by default with the last computation.
@@ -96,7 +97,10 @@ def device_rows(
                 edge = colour("sheet")
                 axes.broken_barh(spans, (top, _ROW_PT - 2), facecolor=found, edgecolor=edge, linewidth=0.25)
     by = "client" if len({each.client for each in shown}) > 1 else "computation"
-    words = f"What {len(tops)} devices ran in {end_ms - from_ms:.0f} ms, coloured by {by}: {', '.join(colours)}"
+    flows = {(each["pid"], each["tid"]) for each in events if each.get("cat") == "transfer"} & tops.keys()
+    carried = f" and {len(flows)} flows carried" if flows else ""
+    what = f"What {len(tops) - len(flows)} devices ran{carried} in {end_ms - from_ms:.0f} ms"
+    words = f"{what}, coloured by {by}: {', '.join(colours)}"
     rows = [
         (hosts.get(each.row[0]), devices.get(each.row), each.client, each.name, each.start_ms, each.end_ms)
         for each in sorted(shown, key=lambda each: (each.row, each.start_ms))
@@ -109,7 +113,8 @@ def _ran(events: Iterable[Mapping[str, Any]]) -> Iterator[_Ran]:
     for event in events:
         if event["ph"] == "X":
             start_ms = event["ts"] / _US_PER_MS
-            client = event["args"]["client"].partition("#")[0]  # without the number of the connection
+            client = event["args"].get("client", event["args"].get("job", ""))
+            client = client.partition("#")[0]  # without the number of the connection
             end_ms = start_ms + event["dur"] / _US_PER_MS
             yield _Ran((event["pid"], event["tid"]), client, event["name"], start_ms, end_ms)
 

@@ -126,7 +126,7 @@ class ReportFiles:
         if self._is_asked_for:
             from experiments.report.page import runs_report
 
-            self._save(runs_report(comparisons))
+            self.save(runs_report(comparisons))
 
     def save_perfetto(self, results: "Sequence[RunResult]") -> None:
         """Write what happened in the runs of one scenario over time."""
@@ -144,20 +144,20 @@ class ReportFiles:
         if self._is_asked_for:
             from experiments.report.page import findings_report
 
-            self._save(findings_report(findings, runs))
+            self.save(findings_report(findings, runs))
 
     def save_sweep(self, cells: "Sequence[Cell]") -> None:
         """Write the report of a sweep; one of its runs at least has finished."""
         if self._is_asked_for:
             from experiments.report.page import sweep_report
 
-            self._save(sweep_report(cells))
+            self.save(sweep_report(cells))
 
     @property
     def _is_asked_for(self) -> bool:
         return self.page is not None or self.figures is not None
 
-    def _save(self, report: "Report") -> None:
+    def save(self, report: "Report") -> None:
         """Write the report and say on stderr where it is, or end the command."""
         paths = [path for path in (self.page, self.figures) if path is not None]
         try:

@@ -64,6 +64,9 @@ FailuresOption = Annotated[
 RealOption = Annotated[
     bool, typer.Option("--real", help="Train PyTorch jobs over gloo, in network namespaces; needs Linux and PyTorch.")
 ]
+IslandsOption = Annotated[
+    bool, typer.Option("--islands", help="Run two tenants' programs on islands over a fabric; needs Linux.")
+]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder of the page.")]
 
 DEMO_SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
@@ -129,14 +132,19 @@ def _show_output() -> None:
 def demo(
     failures: FailuresOption = False,
     real: RealOption = False,
+    islands: IslandsOption = False,
     out: OutOption = Path("out"),
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
 ) -> None:
     """Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper; writes a page."""
-    if failures and real:
-        refuse("--real: expected either --failures or --real")
-    if real:
+    if failures + real + islands > 1:
+        refuse("--failures, --real and --islands: expected one of them")
+    if islands:
+        from trainyard.cli.islands_demo import demonstrate_islands
+
+        demonstrate_islands(out, figures, figure_format)
+    elif real:
         _demonstrate_real(ReportFiles(out / "real.html", figures, figure_format, out / "real.perfetto.json"))
     elif failures:
         _demonstrate(FAILURE_SCENARIOS, FAILURE_POLICIES, ReportFiles(out / "failures.html", figures, figure_format))
