@@ -61,7 +61,7 @@ def _print(alone_s: "dict[str, float]", compared: "list[Compared]") -> None:
 
     tenants = tuple(alone_s)
     columns = [name for tenant in tenants for name in (tenant, "Of alone")]
-    table = number_table(TITLE, "Policy", *columns, "Announced in time", "Ranked before it began")
+    table = number_table(TITLE, "Policy", *columns, "Announced in time", "Known before it began")
     table.add_row("alone", *[cell for tenant in tenants for cell in (seconds(alone_s[tenant]), "")], "", "")
     for each in compared:
         cells = [
@@ -71,6 +71,6 @@ def _print(alone_s: "dict[str, float]", compared: "list[Compared]") -> None:
         ]
         share, leads = each.announced_share, leads_ms(each.events)
         cells.append("" if share is None else percent(share))
-        cells.append("" if leads is None else f"{leads[1]:.0f} ms")
+        cells.append("" if leads is None else f"{leads[0]:.0f} ms")
         table.add_row(each.policy, *cells)
     PrintableConsole().print(table)
