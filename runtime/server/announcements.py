@@ -116,7 +116,7 @@ class Announcements:
         registration = self._of_execution.pop(number, None)
         if registration is not None:
             registration.running.discard(number)
-            registration.ended_s = time.monotonic()
+            registration.ended_s, registration.has_run = time.monotonic(), True
             if number in registration.waiting:
                 registration.waiting.remove(number)
             if not registration.is_over:
@@ -173,7 +173,7 @@ class Announcements:
         if made is None:
             return None
         registration = Registration(account, plan, made, nics, self._numbers)
-        if not self._have_room_for(registration):
+        if not self._make_room_for(registration):
             _LOG.warning("%s is not ranked: it has %d flows", plan.program.name, len(registration.flows))
             return None
         numbers = {host: number for number, _, hosts in plan.subprograms for host in hosts}
@@ -184,6 +184,15 @@ class Announcements:
             self._hosts[host].channel.send(messages.OpenFlows(numbers[host], tuple(flows)))
         self._flows.update(dict.fromkeys(registration.flows, registration))
         return registration
+
+    def _make_room_for(self, registration: Registration) -> bool:
+        """Withdraw programs that do not run, as long as their connections take the room of one that does."""
+        while not self._have_room_for(registration):
+            idle = [each for each in self._programs.values() if not each.running]
+            if not idle:
+                return False
+            self._retire([min(idle, key=lambda each: each.ended_s)])
+        return True
 
     def _have_room_for(self, registration: Registration) -> bool:
         used = dict.fromkeys(self._hosts, 0)
@@ -215,6 +224,8 @@ class Announcements:
         except ValueError as error:
             _LOG.warning("%s is not ranked: %s", name, error)
             self._client.deregister(job)
+            self._retire([registration])
+            self._others.add(plan)
             return
         registration.job = job
         registration.following = asyncio.get_running_loop().create_task(self._follow(registration, job))
@@ -242,7 +253,7 @@ class Announcements:
             await asyncio.sleep(_LOOKS_EVERY_S)
             now_s = time.monotonic()
             idle = []
-            for registration in self._programs.values():
+            for registration in tuple(self._programs.values()):
                 job = registration.job
                 if not registration.running and registration.ended_s + _IDLE_S < now_s:
                     idle.append(registration)

@@ -33,6 +33,7 @@ class Registration:
         waiting: Those of them that are announced once the job is registered.
         announced: The newest that was announced, -1 where it has ended for the controller.
         ended_s: When the last execution ended.
+        has_run: Whether one has ended.
         following: Follows the directives of the job.
         is_over: Whether no further execution uses these flows.
     """
@@ -62,6 +63,7 @@ class Registration:
         self.waiting: list[int] = []
         self.announced = -1
         self.ended_s = time.monotonic()
+        self.has_run = False
         self.following: asyncio.Task[None] | None = None
         self.is_over = False
         self._levels: dict[int, tuple[int, float | None]] = {}
@@ -84,8 +86,9 @@ class Registration:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the connections of all flows are known, and how long everything takes."""
-        return len(self.five_tuples) == len(self.flows) and all(each.is_known for each in self.plan.functions)
+        """Whether the connections of all flows are known, and how long what runs takes."""
+        is_timed = self.has_run or all(each.is_known for each in self.plan.functions)
+        return is_timed and len(self.five_tuples) == len(self.flows)
 
     def adopt(self, template: Template) -> None:
         """Tell this template of it from now on; connections stay what they are."""
@@ -139,9 +142,10 @@ class Registration:
         return told
 
     def change(self) -> float:
-        """Return by how much the time of some function differs from what was told: 0.1 stands for a tenth."""
-        pairs = zip(self._times_s(), self._told_s, strict=True)
-        return max(abs(now_s - told_s) / min(now_s, told_s) for now_s, told_s in pairs)
+        """Return by how much the times of functions together differ from what was told: 0.1 stands for a tenth."""
+        now_s = self._times_s()
+        differences_s = [abs(now - told) for now, told in zip(now_s, self._told_s, strict=True)]
+        return sum(differences_s) / min(sum(now_s), sum(self._told_s))
 
     def note_told(self) -> None:
         """Note that the present times were told."""

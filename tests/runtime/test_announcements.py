@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import runtime as rt
+from runtime.substrates.interface import NetworkHost
 from runtime.traces import announced_before_producer_end
 from tests.hostlib.served import Served
 from tests.patience import PATIENCE_S
+from tests.runtime.breaking import shut_down
 from tests.runtime.cabled import two_network_hosts
 from tests.runtime.ranking import controller, levels_of_sockets, until
 
@@ -27,9 +29,14 @@ def slow_add_one(x: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def ranked() -> Iterator[tuple[rt.LocalRuntime, Served]]:
+def hosts() -> Iterator[dict[int, NetworkHost]]:
+    with two_network_hosts() as (made, _):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def ranked(hosts: dict[int, NetworkHost]) -> Iterator[tuple[rt.LocalRuntime, Served]]:
     with (
-        two_network_hosts() as (hosts, _),
         controller() as serving,
         rt.local(islands=2, network_hosts=hosts, controller=serving.address) as runtime,
     ):
@@ -92,3 +99,66 @@ def test_a_program_is_registered_ranked_and_announced_before_it_sends(
         assert {event["args"]["level"] for event in transfers[-10:]} == levels
         assert announced_before_producer_end(transfers[-10:]) == 1.0
     until(lambda: not jobs_of(runtime) and not flows_of(runtime))
+
+
+def test_a_connection_that_breaks_is_registered_with_its_new_ends(ranked: tuple[rt.LocalRuntime, Served]) -> None:
+    runtime, serving = ranked
+    with rt.connect(runtime.address, runtime.tokens["local"]) as client:
+        program = there_and_back(client)
+        run(program)
+        until(lambda: len(serving.registry.jobs) == 1)
+        before = five_tuples(serving)
+        slice_ = client.make_virtual_device_set().add_slice(1, island="island-0")
+        rt.pmap(shut_down, devices=slice_)(np.zeros(1)).wait(PATIENCE_S)
+        until(lambda: is_right(program))
+        until(lambda: len(serving.registry.jobs) == 1 and before.isdisjoint(five_tuples(serving)))
+        run(program)
+    until(lambda: not jobs_of(runtime))
+
+
+def is_right(program: Any) -> bool:
+    """Run a program; return whether nothing of it was lost."""
+    try:
+        run(program)
+    except rt.LostError:
+        return False
+    return True
+
+
+def five_tuples(serving: Served) -> set[Any]:
+    return {flow.five_tuple for job in serving.registry.jobs for group in job.flow_groups for flow in group.flows}
+
+
+def test_when_slices_have_moved_a_program_is_registered_anew(ranked: tuple[rt.LocalRuntime, Served]) -> None:
+    runtime, serving = ranked
+    with (
+        rt.connect(runtime.address, runtime.tokens["local"]) as client,
+        rt.connect(runtime.address, runtime.tokens["local"]) as other,
+    ):
+        program = there_and_back(client)
+        run(program)
+        until(lambda: len(serving.registry.jobs) == 1)
+        before = five_tuples(serving)
+        moving = other.make_virtual_device_set().add_slice(1)
+        runtime.migrate(f"local#{other_number(runtime)}", "island-0" if moving.island == "island-1" else "island-1")
+        run(program)
+        until(lambda: len(serving.registry.jobs) == 1 and before.isdisjoint(five_tuples(serving)))
+        assert len(flows_of(runtime)) == 2
+    until(lambda: not jobs_of(runtime) and not flows_of(runtime))
+
+
+def other_number(runtime: rt.Runtime) -> int:
+    """The number of the newest connection."""
+    return max(int(client["number"]) for client in runtime.status()["clients"])
+
+
+def test_without_an_answer_of_the_controller_everything_goes_on_unranked(
+    hosts: dict[int, NetworkHost], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with rt.local(islands=2, network_hosts=hosts, controller="127.0.0.1:1") as runtime:
+        program = there_and_back(runtime)
+        run(program, times=3)
+        assert [level for _, _, level in flows_of(runtime)] == [-1, -1]
+        (job,) = jobs_of(runtime)
+        assert (job["plan"], job["refusal"]) == (None, None)
+    assert capfd.readouterr().err.count("no controller answers at 127.0.0.1:1") == 1

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from queue import SimpleQueue
 from secrets import token_hex
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostlib.torch.sockets import AdoptedSocket, Endpoints
 from runtime import messages
 from runtime.addresses import dialled, listening
 from runtime.executor.copies import Copies
@@ -63,6 +65,7 @@ class Host:
         self.arrays = ArenaArrays(Arena(room_bytes))
         self.loop = KnownSockets()
         self.others: dict[int, Host] = {}
+        self.opened: SimpleQueue[messages.FlowOpened] = SimpleQueue()
         settings = HostSettings(number, 1, address, "", SECRET, local_address=local_address)
         self.peers = Peers(self.loop, settings, self.arrays, Copies(self.loop), self, self.tell)
         self.thread = Thread(target=self.loop.run)
@@ -80,7 +83,10 @@ class Host:
         self.received.put(((number, edge, destination, source), cause))
 
     def tell(self, message: Any) -> None:
-        """Pass a message on, as the server does."""
+        """Pass a message on, as the server does, and keep what is for that."""
+        if isinstance(message, messages.FlowOpened):
+            self.opened.put(message)
+            return
         other = self.others.get(message.host)
         if other is not None:
             is_end = isinstance(message, messages.ConnectionEnded)
@@ -425,6 +431,57 @@ def test_a_host_that_cannot_be_reached_gets_word_of_what_it_misses(remote: tuple
     assert name == (0, 3, 4, 5)
     assert cause == "the connection from host 0 to host 1 ended: Connection refused"
     sender.do(lambda: sender.peers.take_places(known))
+
+
+def next_opened(sender: Host) -> tuple[int, Endpoints]:
+    """The number of a flow that has got a connection, and the ends of that."""
+    told = sender.opened.get(timeout=PATIENCE_S)
+    ends = (IPv4Address(told.address), told.port, IPv4Address(told.peer_address), told.peer_port)
+    return told.number, Endpoints(*ends)
+
+
+def level_of(endpoints: Endpoints) -> int:
+    found = AdoptedSocket.open(endpoints)
+    assert found is not None
+    return found.level
+
+
+def test_a_flow_has_a_connection_of_its_own_which_sends_at_its_level(remote: tuple[Host, Host]) -> None:
+    sender, receiver = remote
+    sender.do(lambda: sender.peers.open_flows([messages.FlowToOpen(number, 3, 1) for number in (7, 8)]))
+    ends = dict(next_opened(sender) for _ in range(2))
+    assert len({each.port for each in ends.values()}) == 2
+    sender.do(lambda: sender.peers.send_piece(1, 20, SEND, np.full(3, 1), 7, 5.0))
+    assert receiver.next()[0] == (20, 3, 4, 5)
+    sender.do(lambda: sender.peers.rank_flows([messages.FlowRank(7, 6, None), messages.FlowRank(9, 5, None)]))
+    assert [level_of(ends[number]) for number in (7, 8)] == [6, 0]
+    sender.do(lambda: sender.peers.send_piece(1, 21, SEND, np.full(3, 1), 7, 5.0))
+    receiver.next()
+    sent = list(sender.peers.flows.sent)
+    assert [(each.flow, each.name[0], each.size_bytes, each.level, each.made_s) for each in sent] == [
+        (7, 20, 24, -1, 5.0),
+        (7, 21, 24, 6, 5.0),
+    ]
+    assert sent[1].ranked_s <= sent[1].began_s
+    assert [each.name[0] for each in receiver.peers.flows.arrived] == [20, 21]
+    sender.do(lambda: sender.peers.close_flows([7, 8]))
+    assert all(AdoptedSocket.open(each) is None for each in ends.values())
+    sender.do(lambda: sender.peers.send_piece(1, 22, SEND, np.full(3, 1), 7, 5.0))
+    assert receiver.next()[0] == (22, 3, 4, 5), "what is sent on a flow that is over comes all the same"
+
+
+def test_a_flow_whose_connection_breaks_gets_another_at_the_same_level(remote: tuple[Host, Host]) -> None:
+    sender, receiver = remote
+    sender.do(lambda: sender.peers.open_flows([messages.FlowToOpen(7, 3, 1)]))
+    _, first = next_opened(sender)
+    sender.do(lambda: sender.peers.rank_flows([messages.FlowRank(7, 4, 1e9)]))
+    sender.do(lambda: sender.peers._outgoing[1, 7].connection.close("it was cut"))
+    sender.do(lambda: sender.peers.send_piece(1, 30, SEND, np.full(3, 1), 7))
+    number, second = next_opened(sender)
+    assert (number, second != first) == (7, True)
+    assert receiver.next()[0] == (30, 3, 4, 5)
+    assert level_of(second) == 4
+    sender.do(lambda: sender.peers.close_flows([7]))
 
 
 @contextmanager
