@@ -252,8 +252,33 @@ def test_jobs_that_need_pytorch_say_how_to_install_it(
 
 
 def test_the_demo_is_one_at_a_time(trainyard: Trainyard) -> None:
-    result = trainyard("demo", "--real", "--failures")
-    assert (result.exit_code, result.stderr) == (2, "--real: expected either --failures or --real\n")
+    for options in (("--real", "--failures"), ("--islands", "--real")):
+        result = trainyard("demo", *options)
+        says = "--failures, --real and --islands: expected one of them\n"
+        assert (result.exit_code, result.stderr) == (2, says)
+
+
+@pytest.mark.slow
+def test_the_demo_of_islands_says_what_each_tenant_gets_and_what_was_known(
+    trainyard: Trainyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainyard.cli.islands_demo.POLICIES", ("crux",))
+    monkeypatch.setattr("trainyard.cli.islands_demo._FOR_S", 3.0)
+    result = trainyard("demo", "--islands", "--out", tmp_path)
+    if "hosts of the islands" in result.stderr:
+        pytest.skip(result.stderr)
+    assert result.exit_code == 0, result.stderr
+    assert [row.split()[0] for row in result.stdout.splitlines() if row.strip().startswith(("alone", "crux"))] == [
+        "alone",
+        "crux",
+    ]
+    transfers = [
+        each
+        for each in json.loads((tmp_path / "islands.perfetto.json").read_text())["traceEvents"]
+        if each.get("cat") == "transfer"
+    ]
+    assert {each["args"]["job"].partition("#")[0] for each in transfers} == {"pipeline", "replicas"}
+    assert "Under crux" in (tmp_path / "islands.html").read_text(encoding="utf-8")
 
 
 def test_a_pytorch_job_is_not_measured_by_the_controller(
