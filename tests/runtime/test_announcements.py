@@ -101,7 +101,7 @@ def test_a_program_is_registered_ranked_and_announced_before_it_sends(
     until(lambda: not jobs_of(runtime) and not flows_of(runtime))
 
 
-def test_a_connection_that_breaks_is_registered_with_its_new_ends(ranked: tuple[rt.LocalRuntime, Served]) -> None:
+def test_after_a_connection_broke_a_program_is_registered_with_others(ranked: tuple[rt.LocalRuntime, Served]) -> None:
     runtime, serving = ranked
     with rt.connect(runtime.address, runtime.tokens["local"]) as client:
         program = there_and_back(client)
@@ -110,8 +110,7 @@ def test_a_connection_that_breaks_is_registered_with_its_new_ends(ranked: tuple[
         before = five_tuples(serving)
         slice_ = client.make_virtual_device_set().add_slice(1, island="island-0")
         rt.pmap(shut_down, devices=slice_)(np.zeros(1)).wait(PATIENCE_S)
-        until(lambda: is_right(program))
-        until(lambda: len(serving.registry.jobs) == 1 and before.isdisjoint(five_tuples(serving)))
+        until(lambda: is_right(program) and len(jobs_of(runtime)) == 1 and before.isdisjoint(five_tuples(serving)))
         run(program)
     until(lambda: not jobs_of(runtime))
 
