@@ -267,17 +267,18 @@ class Announcements:
         while True:
             await asyncio.sleep(_LOOKS_EVERY_S)
             now_s = time.monotonic()
-            idle = []
+            over = []
             for registration in tuple(self._programs.values()):
                 job = registration.job
-                if not registration.running and registration.ended_s + _IDLE_S < now_s:
-                    idle.append(registration)
+                is_idle = not registration.running and registration.ended_s + _IDLE_S < now_s
+                if is_idle or not registration.plan.hosts <= self._hosts.keys():
+                    over.append(registration)
                 elif job is not None:
                     if registration.announced >= 0 and not registration.running:
                         self._client.end_flow_groups(job, registration.names, registration.announced)
                         registration.announced = -1
                     self._report(registration, job)
-            self._retire(idle)
+            self._retire(over)
 
     def _report(self, registration: Registration, job: str) -> None:
         """Report what a run does if functions take another time than was told.

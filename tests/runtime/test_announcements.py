@@ -1,5 +1,7 @@
 """Programs over two islands on a network: a real controller is told what they send, and hosts send as it says."""
 
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -161,3 +163,20 @@ def test_without_an_answer_of_the_controller_everything_goes_on_unranked(
         (job,) = jobs_of(runtime)
         assert (job["plan"], job["refusal"]) == (None, None)
     assert capfd.readouterr().err.count("no controller answers at 127.0.0.1:1") == 1
+
+
+def test_when_a_host_ends_its_programs_are_withdrawn(hosts: dict[int, NetworkHost]) -> None:
+    with (
+        controller() as serving,
+        rt.local(islands=2, network_hosts=hosts, controller=serving.address) as runtime,
+    ):
+        program = there_and_back(runtime)
+        run(program)
+        until(lambda: len(serving.registry.jobs) == 1)
+        (killed,) = (host["pid"] for host in runtime.status()["hosts"] if host["island"] == "island-1")
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: not serving.registry.jobs and not flows_of(runtime))
+        with pytest.raises(rt.RuntimeFailure):
+            program(np.zeros(ITEMS)).numpy(PATIENCE_S)
+        here = rt.pmap(slow_add_one, devices=runtime.make_virtual_device_set().add_slice(1))
+        assert here(np.zeros(2)).numpy(PATIENCE_S).tolist() == [1, 1]
