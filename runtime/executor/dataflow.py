@@ -8,7 +8,7 @@ before the server's ``Run``, since all hosts are told at once: they wait for it.
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -118,10 +118,16 @@ class Dataflow:
             subprogram, self._host, [self._functions[each] for each in functions], self._device_bytes
         )
 
-    def set_flows(self, subprogram: int, flows: Mapping[tuple[int, int], int]) -> None:
+    def add_flows(self, subprogram: int, flows: Mapping[tuple[int, int], int]) -> None:
         """Send what goes from a subprogram to other islands on these flows, which are by edge and host."""
         if subprogram in self._subprograms:
-            self._subprograms[subprogram].flows = dict(flows)
+            self._subprograms[subprogram].flows |= flows
+
+    def drop_flows(self, subprogram: int, numbers: Collection[int]) -> None:
+        """Send nothing on these flows any more."""
+        loaded = self._subprograms.get(subprogram)
+        if loaded is not None:
+            loaded.flows = {key: number for key, number in loaded.flows.items() if number not in numbers}
 
     @property
     def made_s(self) -> float:

@@ -223,11 +223,11 @@ class Executor:
         self._dataflow.add_subprogram(message.number, message.subprogram, message.functions)
 
     def _open_flows(self, message: messages.OpenFlows) -> None:
-        self._dataflow.set_flows(message.subprogram, {(each.edge, each.host): each.number for each in message.flows})
+        self._dataflow.add_flows(message.subprogram, {(each.edge, each.host): each.number for each in message.flows})
         self._peers.open_flows(message.flows)
 
     def _close_flows(self, message: messages.CloseFlows) -> None:
-        self._dataflow.set_flows(message.subprogram, {})
+        self._dataflow.drop_flows(message.subprogram, message.flows)
         self._peers.close_flows(message.flows)
 
     def _abort(self, message: messages.Abort) -> None:

@@ -31,10 +31,12 @@ _LOG = logging.getLogger(__name__)
 
 _TCP = 6
 _LOOKS_EVERY_S = 1.0
+_PAUSE_S = 5e-3
+"""Between two announcements of a program: one costs the server as much time as a short run."""
 _CHANGE = 0.1
-"""By how much a function must take longer or shorter than was told, to be reported."""
+"""By how much functions must take longer or shorter than was told, to be reported."""
 _MUCH = 1.0
-"""By how much it must, so that the job is registered anew."""
+"""By how much they must, so that the job is registered anew."""
 _IDLE_S = 60.0
 """A program that has not run for so long is withdrawn."""
 _MOST_CONNECTIONS = 400
@@ -119,23 +121,25 @@ class Announcements:
             registration.ended_s, registration.has_run = time.monotonic(), True
             if number in registration.waiting:
                 registration.waiting.remove(number)
-            if not registration.is_over:
-                self._advance(registration)
-            elif not registration.running:
+            self._advance(registration)
+            if registration.is_over and not registration.running:
                 self._close_flows(registration)
 
     def take(self, message: messages.FlowOpened) -> None:
-        """Take the ends of a flow's connection; once those of all flows are known, the job is registered."""
+        """Take the ends of a flow's connection; once those of all flows are known, the job is registered.
+
+        A connection that has broken has other ends when it is opened again. No job may have ends that another one has
+        still, so all connections are opened anew with the next run.
+        """
         registration = self._flows.get(message.number)
         if registration is None or registration.is_over:
             return
         ends = (IPv4Address(message.address), IPv4Address(message.peer_address))
         five_tuple = FiveTuple(*ends, _TCP, message.port, message.peer_port)
-        if registration.five_tuples.get(message.number) == five_tuple:
-            return
-        registration.five_tuples[message.number] = five_tuple
-        self._withdraw(registration)  # a connection that has broken has other ends now
-        self._advance(registration)
+        if registration.five_tuples.setdefault(message.number, five_tuple) != five_tuple:
+            self._retire([registration])
+        else:
+            self._advance(registration)
 
     def drop(self, account: Account) -> None:
         """Withdraw all jobs of a client that is gone."""
@@ -203,12 +207,23 @@ class Announcements:
         return max(used.values()) <= _MOST_CONNECTIONS
 
     def _advance(self, registration: Registration) -> None:
-        """Register a job as soon as all is known of it, and announce what waits for that."""
+        """Register a job as soon as all is known of it, and announce the runs that wait, but not too often."""
+        if registration.is_over:
+            return
         if registration.job is None and registration.is_ready:
             self._register(registration)
         if registration.job is not None and registration.waiting:
-            waiting, registration.waiting = registration.waiting, []
-            self._announce(registration, registration.job, waiting)
+            left_s = registration.announced_s + _PAUSE_S - time.perf_counter()
+            if left_s <= 0:
+                waiting, registration.waiting = registration.waiting, []
+                self._announce(registration, registration.job, waiting)
+            elif not registration.is_pausing:
+                registration.is_pausing = True
+                asyncio.get_running_loop().call_later(left_s, self._go_on, registration)
+
+    def _go_on(self, registration: Registration) -> None:
+        registration.is_pausing = False
+        self._advance(registration)
 
     def _register(self, registration: Registration) -> None:
         """Register a job with what is known now of the times of its functions."""
@@ -233,8 +248,8 @@ class Announcements:
     def _announce(self, registration: Registration, job: str, executions: Sequence[int]) -> None:
         """Tell the controller that these runs begin; it knows the newest of them as the one that sends."""
         self._client.start_flow_groups(job, registration.names, executions[-1])
-        registration.announced = executions[-1]
         now_s = time.perf_counter()
+        registration.announced, registration.announced_s = executions[-1], now_s
         self._announced.extend((number, job, now_s) for number in executions)
 
     async def _follow(self, registration: Registration, job: str) -> None:
@@ -252,27 +267,27 @@ class Announcements:
         while True:
             await asyncio.sleep(_LOOKS_EVERY_S)
             now_s = time.monotonic()
-            idle = []
+            over = []
             for registration in tuple(self._programs.values()):
                 job = registration.job
-                if not registration.running and registration.ended_s + _IDLE_S < now_s:
-                    idle.append(registration)
+                is_idle = not registration.running and registration.ended_s + _IDLE_S < now_s
+                if is_idle or not registration.plan.hosts <= self._hosts.keys():
+                    over.append(registration)
                 elif job is not None:
                     if registration.announced >= 0 and not registration.running:
                         self._client.end_flow_groups(job, registration.names, registration.announced)
                         registration.announced = -1
                     self._report(registration, job)
-            self._retire(idle)
+            self._retire(over)
 
     def _report(self, registration: Registration, job: str) -> None:
         """Report what a run does if functions take another time than was told.
 
-        Offsets of flows cannot be reported anew, so where these differ much the job is registered anew.
+        Offsets of flows cannot be reported anew, so where these differ much the next run registers it anew.
         """
         change = registration.change()
         if change > _MUCH:
-            self._withdraw(registration)
-            self._register(registration)
+            self._retire([registration])
         elif change > _CHANGE:
             made = template(registration.plan.lowered, _seconds(registration.plan), registration.nics)
             assert made is not None

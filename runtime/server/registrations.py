@@ -1,6 +1,7 @@
 """A program as the controller of the network knows it: its flows by number, their connections and their levels."""
 
 import asyncio
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -32,6 +33,8 @@ class Registration:
         running: Executions that have not ended.
         waiting: Those of them that are announced once the job is registered.
         announced: The newest that was announced, -1 where it has ended for the controller.
+        announced_s: When it was.
+        is_pausing: Whether those that wait are announced in a moment.
         ended_s: When the last execution ended.
         has_run: Whether one has ended.
         following: Follows the directives of the job.
@@ -62,6 +65,8 @@ class Registration:
         self.running: set[int] = set()
         self.waiting: list[int] = []
         self.announced = -1
+        self.announced_s = -math.inf
+        self.is_pausing = False
         self.ended_s = time.monotonic()
         self.has_run = False
         self.following: asyncio.Task[None] | None = None

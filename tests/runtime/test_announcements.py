@@ -1,5 +1,7 @@
 """Programs over two islands on a network: a real controller is told what they send, and hosts send as it says."""
 
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,7 +103,7 @@ def test_a_program_is_registered_ranked_and_announced_before_it_sends(
     until(lambda: not jobs_of(runtime) and not flows_of(runtime))
 
 
-def test_a_connection_that_breaks_is_registered_with_its_new_ends(ranked: tuple[rt.LocalRuntime, Served]) -> None:
+def test_after_a_connection_broke_a_program_is_registered_with_others(ranked: tuple[rt.LocalRuntime, Served]) -> None:
     runtime, serving = ranked
     with rt.connect(runtime.address, runtime.tokens["local"]) as client:
         program = there_and_back(client)
@@ -110,8 +112,7 @@ def test_a_connection_that_breaks_is_registered_with_its_new_ends(ranked: tuple[
         before = five_tuples(serving)
         slice_ = client.make_virtual_device_set().add_slice(1, island="island-0")
         rt.pmap(shut_down, devices=slice_)(np.zeros(1)).wait(PATIENCE_S)
-        until(lambda: is_right(program))
-        until(lambda: len(serving.registry.jobs) == 1 and before.isdisjoint(five_tuples(serving)))
+        until(lambda: is_right(program) and len(jobs_of(runtime)) == 1 and before.isdisjoint(five_tuples(serving)))
         run(program)
     until(lambda: not jobs_of(runtime))
 
@@ -162,3 +163,20 @@ def test_without_an_answer_of_the_controller_everything_goes_on_unranked(
         (job,) = jobs_of(runtime)
         assert (job["plan"], job["refusal"]) == (None, None)
     assert capfd.readouterr().err.count("no controller answers at 127.0.0.1:1") == 1
+
+
+def test_when_a_host_ends_its_programs_are_withdrawn(hosts: dict[int, NetworkHost]) -> None:
+    with (
+        controller() as serving,
+        rt.local(islands=2, network_hosts=hosts, controller=serving.address) as runtime,
+    ):
+        program = there_and_back(runtime)
+        run(program)
+        until(lambda: len(serving.registry.jobs) == 1)
+        (killed,) = (host["pid"] for host in runtime.status()["hosts"] if host["island"] == "island-1")
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: not serving.registry.jobs and not flows_of(runtime))
+        with pytest.raises(rt.RuntimeFailure):
+            program(np.zeros(ITEMS)).numpy(PATIENCE_S)
+        here = rt.pmap(slow_add_one, devices=runtime.make_virtual_device_set().add_slice(1))
+        assert here(np.zeros(2)).numpy(PATIENCE_S).tolist() == [1, 1]

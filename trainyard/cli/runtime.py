@@ -22,7 +22,7 @@ from trainyard.cli.output import PrintableConsole
 from trainyard.cli.runtime_clients import read_clients, write_first_client
 from trainyard.cli.runtime_network import read_network_hosts
 from trainyard.cli.runtime_pictures import draw, picture_format
-from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table, published_table
+from trainyard.cli.runtime_tables import busy_tables, clients_table, hosts_table, network_table, published_table
 
 if TYPE_CHECKING:
     from runtime import Runtime
@@ -169,6 +169,8 @@ def status(address: AddressOption, clients: ClientsOption, name: NameOption = "d
     tables = [hosts_table(shown), clients_table(shown)]
     if shown["published"]:
         tables.append(published_table(shown))
+    if jobs := shown.get("network", {}).get("jobs"):
+        tables.append(network_table(jobs))
     PrintableConsole().print(Group(*tables))
 
 

@@ -1,6 +1,6 @@
 """Tables of ``trainyard runtime``: hosts, clients, and how busy they are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
@@ -51,6 +51,15 @@ def published_table(shown: Mapping[str, Any]) -> Table:
     for each in shown["published"]:
         numbers = (each["arrays"], each["size_bytes"], each["readers"])
         table.add_row(each["name"], each["connection"], *(f"{number:,}" for number in numbers))
+    return table
+
+
+def network_table(jobs: Sequence[Mapping[str, Any]]) -> Table:
+    """Return what the controller of the network knows of programs, and the Plan in force for each."""
+    table = number_table("Programs on the network", "job", "program", "flows", "plan", left=["program"])
+    for job in jobs:
+        plan = job["refusal"] or ("none yet" if job["plan"] is None else f"{job['plan']:,}")
+        table.add_row(job["job"], job["program"], f"{job['flows']:,}", plan)
     return table
 
 
