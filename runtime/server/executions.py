@@ -247,7 +247,8 @@ class Executions:
             self._gangs[number] = execution.gangs[stretch.first] = gang
             cost_s = max(_LEAST_COST_S, stretch.cost_s)
             need_s = min(starts_s[node] for node in nodes) + cost_s if starts_s else None
-            after = tuple([each for node in stretch.makers if (each := gang_of.get(node)) is not None])
+            earlier = (*stretch.makers, *stretch.before)
+            after = tuple([each for node in earlier if (each := gang_of.get(node)) is not None])
             request = GangRequest(number, account.label, stretch.devices, cost_s, need_s, after)
             requests.append((stretch.island, request))
             for node in nodes:

@@ -8,14 +8,14 @@ stretch, so whoever waits for that result waits for nothing else.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from runtime import messages
 from runtime.arrays import ArraySpec
 from runtime.lowering.assign import Layout
-from runtime.lowering.subprograms import LoweredProgram, PlacedCall
+from runtime.lowering.subprograms import LoweredProgram
 from runtime.program import Program, Value
 from runtime.server.arguments import ArgumentPieces
 
@@ -50,8 +50,8 @@ class RegisteredProgram:
 class Stretch:
     """Calls from node ``first`` to node ``last``, on devices of one island.
 
-    ``makers`` are the nodes outside of it, arguments too, whose values its calls take. ``work`` is each call's function
-    with the number of its devices.
+    ``makers`` are the nodes outside of it, arguments too, whose values its calls take, and ``before`` those that run on
+    some of its devices last before it. ``work`` is each call's function with the number of its devices.
     """
 
     first: int
@@ -60,6 +60,7 @@ class Stretch:
     hosts: tuple[int, ...]
     devices: frozenset[int]
     makers: tuple[int, ...]
+    before: tuple[int, ...]
     work: tuple[tuple[NumberedFunction, int], ...]
 
     @property
@@ -105,6 +106,7 @@ class PlannedProgram:
         self._calls = tuple(
             (self.function(placed.node), self.island(placed.node), gangs[placed.call.slice]) for placed in lowered.calls
         )
+        self._before = tuple(_last_on_devices([devices for _, _, devices in self._calls], self.first_node))
         self._made = {each.node for each in self.results}
         self._stretches: dict[tuple[int, int], Stretch] = {}
 
@@ -155,16 +157,30 @@ class PlannedProgram:
     def _stretch(self, begin: int, end: int) -> Stretch:
         found = self._stretches.get((begin, end))
         if found is None:
-            found = self._stretches[begin, end] = self._made_of(self.lowered.calls[begin:end])
+            found = self._stretches[begin, end] = self._made_of(begin, end)
         return found
 
-    def _made_of(self, calls: Sequence[PlacedCall]) -> Stretch:
+    def _made_of(self, begin: int, end: int) -> Stretch:
+        calls = self.lowered.calls[begin:end]
         nodes = [placed.node for placed in calls]
         hosts = dict.fromkeys(host for node in nodes for host in self.lowered.placement(node).shards_by_host)
         devices = frozenset().union(*(self._gangs[placed.call.slice] for placed in calls))
         makers = dict.fromkeys(maker for node in nodes for maker in self.makers_of(node) if maker < nodes[0])
+        before = dict.fromkeys(each for row in self._before[begin:end] for each in row if each < nodes[0])
         work = tuple((self.function(node), len(self.lowered.placement(node).hosts)) for node in nodes)
-        return Stretch(nodes[0], nodes[-1], self.island(nodes[0]), tuple(hosts), devices, tuple(makers), work)
+        island = self.island(nodes[0])
+        return Stretch(nodes[0], nodes[-1], island, tuple(hosts), devices, tuple(makers), tuple(before), work)
+
+
+def _last_on_devices(gangs: Sequence[frozenset[int]], first_node: int) -> Iterator[list[int]]:
+    """Yield for each call the calls before it that ran last on some of its devices, as nodes.
+
+    Programs have few different gangs, so each call is compared with these, not with all calls.
+    """
+    last: dict[frozenset[int], int] = {}
+    for node, devices in enumerate(gangs, first_node):
+        yield [latest for gang, latest in last.items() if not gang.isdisjoint(devices)]
+        last[devices] = node
 
 
 def _planned(lowered: LoweredProgram, value: Value) -> PlannedResult:

@@ -1,10 +1,16 @@
+from functools import partial
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import runtime as rt
 from runtime.pipelines import Schedule, Step, gpipe, interleaved, one_forward_one_backward
+from tests.patience import PATIENCE_S
 
-SCHEDULES = st.sampled_from([gpipe, one_forward_one_backward])
+SCHEDULES = st.sampled_from([gpipe, one_forward_one_backward, partial(one_forward_one_backward, extra=1)])
 
 
 def text(order: list[Step]) -> str:
@@ -21,6 +27,49 @@ def test_one_forward_one_backward_of_three_stages() -> None:
         "F0 F1 B0 F2 B1 F3 B2 B3",
         "F0 B0 F1 B1 F2 B2 F3 B3",
     ]
+
+
+def test_one_extra_keeps_a_stage_at_work_while_it_waits_for_the_next() -> None:
+    assert list(map(text, one_forward_one_backward(2, 4, extra=1))) == [
+        "F0 F1 F2 B0 F3 B1 B2 B3",
+        "F0 B0 F1 B1 F2 B2 F3 B3",
+    ]
+
+
+@pytest.mark.slow
+def test_devices_follow_the_schedule_however_little_is_granted_ahead() -> None:
+    stages, micro_batches = 3, 4
+    steps = list(interleaved(gpipe(stages, micro_batches)))
+    with rt.local(islands=stages, hosts=1, devices=1, look_ahead_s=1e-3) as runtime:
+        devices = runtime.make_virtual_device_set()
+        slices = [devices.add_slice(1, island=f"island-{stage}") for stage in range(stages)]
+        run = {
+            each: rt.pmap(rt.timer(3e-3, name=f"{each.kind} {each.micro_batch}"), devices=slices[each.stage])
+            for each in steps
+        }
+
+        @rt.program
+        def program(x: Any) -> Any:
+            made: dict[Step, Any] = {}
+            for each in steps:
+                stage, number = each.stage, each.micro_batch
+                if each.kind == "forward":
+                    given = made[Step(stage - 1, "forward", number)] if stage else x
+                elif stage == stages - 1:
+                    given = made[Step(stage, "forward", number)]
+                else:
+                    given = made[Step(stage + 1, "backward", number)]
+                made[each] = run[each](given)
+            return made[steps[-1]]
+
+        x = np.zeros(1, np.uint8)
+        for _ in range(3):
+            x = program(x)
+        x.wait(PATIENCE_S)
+        ran = sorted((each for each in runtime.trace() if each["ph"] == "X"), key=lambda each: each["ts"])
+    for stage in range(stages):
+        names = [each["name"] for each in ran if each["pid"] == stage]
+        assert names == [f"{each.kind} {each.micro_batch}" for each in steps if each.stage == stage] * 3
 
 
 @given(SCHEDULES, st.integers(1, 6), st.integers(1, 9))

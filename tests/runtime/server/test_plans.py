@@ -12,8 +12,9 @@ SLICES = {
     0: Placement("west", (0,), (0,)),
     1: Placement("west", (1,), (0,)),
     2: Placement("east", (2,), (0,)),
+    3: Placement("west", (0, 1), (0, 0)),
 }
-GANGS = {0: frozenset({10}), 1: frozenset({11}), 2: frozenset({12})}
+GANGS = {0: frozenset({10}), 1: frozenset({11}), 2: frozenset({12}), 3: frozenset({10, 11})}
 
 
 def planned(slices: list[int], seconds: list[float | None], results: list[int]) -> PlannedProgram:
@@ -64,6 +65,13 @@ def test_a_stretch_is_a_gang_of_all_its_devices() -> None:
     assert (first.hosts, first.devices, first.makers, first.island) == ((0, 1), frozenset({10, 11}), (0,), "west")
     assert second.makers == (2,)
     assert second.cost_s == pytest.approx(1e-5)  # each of two devices computes for 10 µs
+
+
+def test_calls_come_after_those_before_them_on_their_devices() -> None:
+    plan = planned([0, 1, 0, 2, 0], [1.0] * 5, [5])
+    assert [each.before for each in plan.stretches()] == [(), (), (1,), (), (3,)]
+    together = planned([0, 0, 1, 1, 0, 0], [4e-4] * 6, [6])
+    assert [(each.first, each.before) for each in together.stretches()] == [(1, ()), (3, ()), (5, (2,))]
 
 
 def test_stretches_follow_what_functions_turn_out_to_take() -> None:
