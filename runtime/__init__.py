@@ -33,6 +33,7 @@ from runtime.mapping import Mapped, pmap
 from runtime.program import Program
 from runtime.resources.slices import Constraints
 from runtime.server.settings import Quota
+from runtime.substrates.interface import NetworkHost
 from runtime.tracing import TracedArray, TracedFunction, program
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "LocalRuntime",
     "LostError",
     "Mapped",
+    "NetworkHost",
     "Program",
     "Quota",
     "RefusedError",
