@@ -51,11 +51,13 @@ def built(tenant: str, client: rt.Runtime) -> tuple[Program, Sequence[Any]]:
         for number, island in enumerate(ISLANDS)
     ]
     if tenant == "pipeline":
-        sizes = {"micro_batches": MICRO_BATCHES, "activation_bytes": ACTIVATION_BYTES}
-        program = pipelined(slices, gpipe, stage_s=STAGE_S, **sizes)
+        program = pipelined(
+            slices, gpipe, micro_batches=MICRO_BATCHES, stage_s=STAGE_S, activation_bytes=ACTIVATION_BYTES
+        )
     else:
-        times_s = {"forward_s": FORWARD_S, "backward_s": BACKWARD_S}
-        program = data_parallel(slices, buckets=BUCKETS, gradient_bytes=GRADIENT_BYTES, **times_s)
+        program = data_parallel(
+            slices, forward_s=FORWARD_S, backward_s=BACKWARD_S, buckets=BUCKETS, gradient_bytes=GRADIENT_BYTES
+        )
     return program, initial_state(slices)
 
 

@@ -43,15 +43,15 @@ def pipeline_on(slices: Sequence[rt.VirtualSlice]) -> Program:
     """Return a pipeline with a stage on each slice, whose activations take their share of a step on each link."""
     step_s = 2 * STAGE_S * (MICRO_BATCHES + len(slices) - 1)
     activation_bytes = round(_SHARE * step_s * _BYTES_PER_S / (2 * MICRO_BATCHES))
-    sizes = {"micro_batches": MICRO_BATCHES, "activation_bytes": activation_bytes}
-    return pipelined(slices, gpipe, stage_s=STAGE_S, **sizes)
+    return pipelined(slices, gpipe, micro_batches=MICRO_BATCHES, stage_s=STAGE_S, activation_bytes=activation_bytes)
 
 
 def replicas_on(slices: Sequence[rt.VirtualSlice]) -> Program:
     """Return data parallelism with a replica on each of two slices; gradients take their share of a step each way."""
     gradient_bytes = round(_SHARE * (FORWARD_S + BACKWARD_S) * _BYTES_PER_S)
-    times_s = {"forward_s": FORWARD_S, "backward_s": BACKWARD_S}
-    return data_parallel(slices, buckets=BUCKETS, gradient_bytes=gradient_bytes, **times_s)
+    return data_parallel(
+        slices, forward_s=FORWARD_S, backward_s=BACKWARD_S, buckets=BUCKETS, gradient_bytes=gradient_bytes
+    )
 
 
 async def spread(program: OnSlices, islands: int) -> Spread:
@@ -66,8 +66,8 @@ async def spread(program: OnSlices, islands: int) -> Spread:
     )
     async with islands_network(specification, "echelonflow") as network:
         hosts = {number: network.hosts[_host(number, islands)] for number in range(islands)}
-        where = {"network_hosts": hosts, "controller": network.controller}
-        with await asyncio.to_thread(partial(rt.local, islands=islands, hosts=1, devices=1, **where)) as runtime:
+        start = partial(rt.local, islands, 1, 1, network_hosts=hosts, controller=network.controller)
+        with await asyncio.to_thread(start) as runtime:
             names = [f"island-{number}" for number in range(islands)]
             several_s, events = await asyncio.to_thread(_measured, runtime, program, names)
     return Spread(one_s, several_s, announced_before_producer_end(events))
