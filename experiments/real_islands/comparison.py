@@ -17,7 +17,7 @@ from topologies.specification import DumbbellSpecification
 TENANTS = ("pipeline", "replicas")
 ISLANDS = ("island-0", "island-1")
 LINK_GBPS = 0.1
-"""What a machine of two cores carries (docs/real-hosts.md)."""
+"""Half of what a machine of two cores carries, beside hosts and devices (docs/real-hosts.md)."""
 MICRO_BATCHES, STAGE_S, ACTIVATION_BYTES = 16, 0.02, 187_500
 """A micro-batch takes 15 ms on the link, and 20 ms on its stage."""
 FORWARD_S, BACKWARD_S, BUCKETS, GRADIENT_BYTES = 0.05, 0.1, 4, 4_000_000

@@ -14,7 +14,7 @@ from runtime.pipelines import gpipe
 from runtime.traces import announced_before_producer_end
 from topologies.specification import DumbbellSpecification
 
-LINK_GBPS = 0.2
+LINK_GBPS = 0.1
 _BYTES_PER_S = LINK_GBPS * 1e9 / 8
 MICRO_BATCHES, STAGE_S = 32, 0.02
 FORWARD_S, BACKWARD_S, BUCKETS = 0.1, 0.4, 16
