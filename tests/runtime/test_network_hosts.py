@@ -97,6 +97,20 @@ def test_shards_of_an_island_reduce_in_memory_and_gather_over_the_network(
     assert sent_bytes(made, "h0") - before > ITEMS  # the loopback interface of one host does not reach the other
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (NetworkHost("h0", "127.0.0.1", ("no-such-command",)), "host 0: no-such-command does not start: No such file"),
+        (NetworkHost("h0", "127.0.0.1", ("false",)), "host 0: its process ended with exit status 1"),
+        (NetworkHost("h0", "192.0.2.1"), "host 0: its process ended with exit status 1"),
+    ],
+)
+def test_a_host_that_ends_before_it_connects_is_named_and_not_waited_for(host: NetworkHost, why: str) -> None:
+    with pytest.raises(OSError, match=f"the server did not start: {why}"):
+        rt.local(devices=1, network_hosts={0: host})
+
+
 def server_settings(**given: Any) -> ServerSettings:
     return ServerSettings(
         "unix:/s", "/", (IslandSettings("east", 2, 1),), (ClientSettings("a", "t"),), "s", "fifo", 0.02, **given
