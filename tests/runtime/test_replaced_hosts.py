@@ -123,7 +123,7 @@ def test_a_substrate_that_breaks_keeps_nobody_waiting(tmp_path: Path) -> None:
             add(lost).numpy(PATIENCE_S)
         until(lambda: numbers(runtime) == [2])
         cluster.breaks = [RuntimeError("its cluster is gone")]
-        with pytest.raises(rt.RefusedError, match="host 3: .*its cluster is gone"):
+        with pytest.raises(rt.RefusedError, match=r"host 3: .*its cluster is gone"):
             runtime.add_host("island-0")
 
 
