@@ -155,6 +155,8 @@ def serve(
             refuse(str(error))
         try:
             asyncio.run(serve_islands(settings, lambda at: tell(f"serving {islands * hosts} hosts at {at}")))
+        except ValueError as error:
+            refuse(str(error))
         except OSError as error:
             fail(f"{address}: cannot be served: {error.strerror}")
         except SubstrateError as error:
