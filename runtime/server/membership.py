@@ -151,6 +151,8 @@ class Membership:
         task.add_done_callback(self._tasks.discard)
 
     async def _add(self, account: Account, message: messages.AddHost) -> messages.HostAdded:
+        if message.is_by_hand and self._settings.ray is not None:
+            raise ValueError("hosts of a Ray cluster are started there")
         number = self._islands.admit_host(message.host)
         expected = self._expect(number)
         self._joining.add(number)
