@@ -5,6 +5,7 @@ it dies, Ray ends the actors and removes the placement groups.
 """
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -21,6 +22,8 @@ from runtime.codec import plain_fields
 from runtime.substrates.interface import HostSettings, SubstrateError
 from runtime.substrates.local import module_environment
 from runtime.substrates.ray_host import RayHost, at_address
+
+_LOG = logging.getLogger(__name__)
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 """How Ray places the hosts of an island: on few nodes, on many, and whether it may do otherwise."""
@@ -55,6 +58,8 @@ class RaySettings:
             raise ValueError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {self.strategy!r}")
         if not self.cpus_per_device > 0:
             raise ValueError(f"cpus_per_device: expected a number above 0, got {self.cpus_per_device}")
+        if "CPU" in self.resources:
+            raise ValueError("resources: CPU: cpus_per_device says it")
         for name, amount in self.resources.items():
             if not amount > 0:
                 raise ValueError(f"resources: {name}: expected a number above 0, got {amount}")
@@ -128,7 +133,7 @@ class RaySubstrate:
                 return
             try:
                 self._spawn(settings)
-            except self._ray.exceptions.RayError as error:
+            except (self._ray.exceptions.RayError, ValueError, RuntimeError) as error:
                 raise SubstrateError(f"host {settings.host}: {_reason(error)}") from None
 
     def _spawn(self, settings: HostSettings) -> None:
@@ -140,6 +145,8 @@ class RaySubstrate:
         actor = self._remote.options(
             name=f"{self.folder}/host-{settings.host}",
             num_cpus=amounts.pop("CPU"),
+            num_gpus=amounts.pop("GPU", 0.0),
+            memory=amounts.pop("memory", None),
             resources=amounts,
             max_restarts=0,
             scheduling_strategy=scheduled,
@@ -211,9 +218,16 @@ class RaySubstrate:
     # In the thread
 
     def _watch(self) -> None:
+        is_said = False
         while not self._has_ended.wait(_LOOK_S):
-            with suppress(self._ray.exceptions.RayError):  # Ray does not answer; connections still say what ends
+            try:
                 self._look()
+            except self._ray.exceptions.RayError:
+                pass  # Ray does not answer; connections still say what ends
+            except Exception:
+                if not is_said:
+                    _LOG.exception("a look at the Ray cluster failed; the next ones may")
+                is_said = True
 
     def _look(self) -> None:
         with self._lock:
