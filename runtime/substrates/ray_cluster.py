@@ -132,12 +132,16 @@ class RaySubstrate:
             if self._has_ended.is_set():
                 return
             try:
-                self._spawn(settings)
+                group, index = self._place(settings.island, settings.devices)
+                try:
+                    self._spawn(settings, group, index)
+                except BaseException:
+                    self._free(group, index)
+                    raise
             except (self._ray.exceptions.RayError, ValueError, RuntimeError) as error:
                 raise SubstrateError(f"host {settings.host}: {_reason(error)}") from None
 
-    def _spawn(self, settings: HostSettings) -> None:
-        group, index = self._place(settings.island, settings.devices)
+    def _spawn(self, settings: HostSettings, group: _Group, index: int) -> None:
         amounts = self._settings.bundle(settings.devices)
         scheduled = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
             group.placement, placement_group_bundle_index=index
@@ -205,11 +209,15 @@ class RaySubstrate:
     def _end(self, host: _Host) -> None:
         with suppress(Exception):  # Ray knows that it is dead, or is dead itself
             self._ray.kill(host.actor, no_restart=True)
-        if host.group.stays:
-            host.group.free.add(host.index)
+        self._free(host.group, host.index)
+
+    def _free(self, group: _Group, index: int) -> None:
+        """Let another host have a place, or give it back to the cluster."""
+        if group.stays:
+            group.free.add(index)
         else:
-            self._groups.remove(host.group)
-            self._remove(host.group)
+            self._groups.remove(group)
+            self._remove(group)
 
     def _remove(self, group: _Group) -> None:
         with suppress(Exception):
