@@ -16,5 +16,5 @@ if __name__ == "__main__":
     try:
         told = read_settings(ServerSettings, sys.stdin)
         asyncio.run(serve(told, lambda address: print("ready", address, file=tell, flush=True), sys.stdin))
-    except SubstrateError as error:
+    except (SubstrateError, ValueError) as error:
         print("failed", " ".join(str(error).split()), file=tell, flush=True)

@@ -11,8 +11,9 @@ has not run for a while. Its next run registers it anew.
 
 import asyncio
 import logging
+import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address
 from itertools import count
@@ -21,7 +22,7 @@ from weakref import WeakSet
 
 from hostlib import Client, Directives, FiveTuple, Job, Nic
 from runtime import messages
-from runtime.network.transfers import template
+from runtime.network.transfers import Template, template
 from runtime.server.accounts import Account
 from runtime.server.hosts import Host
 from runtime.server.plans import PlannedProgram
@@ -34,9 +35,9 @@ _LOOKS_EVERY_S = 1.0
 _PAUSE_S = 5e-3
 """Between two announcements of a program: one costs the server as much time as a short run."""
 _CHANGE = 0.1
-"""By how much functions must take longer or shorter than was told, to be reported."""
+"""By how much functions must take longer or shorter than was told last, to be reported."""
 _MUCH = 1.0
-"""By how much they must, so that the job is registered anew."""
+"""By how much they must, against what the job was registered with, so that it is registered anew."""
 _IDLE_S = 60.0
 """A program that has not run for so long is withdrawn."""
 _MOST_CONNECTIONS = 400
@@ -75,10 +76,15 @@ class Announcements:
         self._programs: dict[PlannedProgram, Registration] = {}
         self._others: WeakSet[PlannedProgram] = WeakSet()
         """Programs that send nothing over the network, or too much."""
+        self._without_room: WeakSet[PlannedProgram] = WeakSet()
+        """Programs that try again once connections of others have been closed."""
         self._flows: dict[int, Registration] = {}
         self._epoch = -1
         self._of_execution: dict[int, Registration] = {}
         self._numbers = count()
+        self._tag = secrets.token_hex(4)
+        """Tells its jobs from those of other servers, which name clients and programs likewise."""
+        self._is_closed = False
         self._looking: asyncio.Task[None] | None = None
         self._announced: deque[tuple[int, str, float]] = deque(maxlen=_KEPT)
 
@@ -91,22 +97,22 @@ class Announcements:
         """Withdraw all jobs, as far as a controller answers within about a second."""
         if self._looking is not None:
             self._looking.cancel()
-        for registration in self._programs.values():
-            self._withdraw(registration)
+        self._is_closed = True
+        self._retire(tuple(self._programs.values()))
         await self._client.close()
 
     def start(self, execution: Running, epoch: int) -> None:
         """Announce a run that is going to be dispatched."""
+        if self._is_closed:
+            return
         if epoch != self._epoch:
             self._epoch = epoch
             self._retire(tuple(self._programs.values()))
         plan = execution.plan
-        if plan in self._others:
+        if plan in self._others or plan in self._without_room:
             return
         registration = self._programs.get(plan) or self._opened(execution.account, plan)
-        if registration is None:
-            self._others.add(plan)
-        else:
+        if registration is not None:
             self._programs[plan] = registration
             registration.running.add(execution.number)
             registration.waiting.append(execution.number)
@@ -162,7 +168,28 @@ class Announcements:
         return {"jobs": jobs, "announced": list(self._announced) if trace else []}
 
     def _opened(self, account: Account, plan: PlannedProgram) -> Registration | None:
-        """Let hosts open connections for the flows of a program; None where it has none."""
+        """Let hosts open connections for the flows of a program; None where it has none, or there is no room."""
+        made = self._told_of(plan)
+        if made is None:
+            self._others.add(plan)
+            return None
+        registration = Registration(account, plan, *made, self._numbers)
+        if not self._make_room_for(registration):
+            _LOG.warning("%s is not ranked: it has %d flows", plan.program.name, len(registration.flows))
+            fits_alone = _fit([registration])
+            (self._without_room if fits_alone else self._others).add(plan)
+            return None
+        numbers = {host: number for number, _, hosts in plan.subprograms for host in hosts}
+        for number, subprogram, hosts in plan.subprograms:
+            for host in hosts:
+                self._hosts[host].load(number, subprogram, plan.functions)
+        for host, flows in registration.flows_by_host.items():
+            self._hosts[host].channel.send(messages.OpenFlows(numbers[host], tuple(flows)))
+        self._flows.update(dict.fromkeys(registration.flows, registration))
+        return registration
+
+    def _told_of(self, plan: PlannedProgram) -> tuple[Template, dict[int, Nic]] | None:
+        """Return what the controller is told of a program, and the NICs of its hosts; None where that is nothing."""
         nics = {}
         for number in plan.hosts:
             network_host = self._hosts[number].network_host
@@ -174,41 +201,23 @@ class Announcements:
         except ValueError as error:
             _LOG.warning("%s is not ranked: %s", plan.program.name, error)
             return None
-        if made is None:
-            return None
-        registration = Registration(account, plan, made, nics, self._numbers)
-        if not self._make_room_for(registration):
-            _LOG.warning("%s is not ranked: it has %d flows", plan.program.name, len(registration.flows))
-            return None
-        numbers = {host: number for number, _, hosts in plan.subprograms for host in hosts}
-        for number, subprogram, hosts in plan.subprograms:
-            for host in hosts:
-                self._hosts[host].load(number, subprogram, plan.functions)
-        for host, flows in registration.flows_by_host.items():
-            self._hosts[host].channel.send(messages.OpenFlows(numbers[host], tuple(flows)))
-        self._flows.update(dict.fromkeys(registration.flows, registration))
-        return registration
+        return None if made is None else (made, nics)
 
     def _make_room_for(self, registration: Registration) -> bool:
-        """Withdraw programs that do not run, as long as their connections take the room of one that does."""
-        while not self._have_room_for(registration):
+        """Withdraw programs that do not run, as long as their connections take the room of one that does.
+
+        None is withdrawn where that would not help.
+        """
+        if not _fit({registration, *(each for each in self._flows.values() if each.running)}):
+            return False
+        while not _fit({registration, *self._flows.values()}):
             idle = [each for each in self._programs.values() if not each.running]
-            if not idle:
-                return False
             self._retire([min(idle, key=lambda each: each.ended_s)])
         return True
 
-    def _have_room_for(self, registration: Registration) -> bool:
-        used = dict.fromkeys(self._hosts, 0)
-        for each in {*self._flows.values(), registration}:
-            for pair in each.pairs:
-                for host in pair:
-                    used[host] = used.get(host, 0) + 1
-        return max(used.values()) <= _MOST_CONNECTIONS
-
     def _advance(self, registration: Registration) -> None:
         """Register a job as soon as all is known of it, and announce the runs that wait, but not too often."""
-        if registration.is_over:
+        if registration.is_over or self._is_closed:
             return
         if registration.job is None and registration.is_ready:
             self._register(registration)
@@ -228,12 +237,12 @@ class Announcements:
     def _register(self, registration: Registration) -> None:
         """Register a job with what is known now of the times of its functions."""
         plan = registration.plan
-        made = template(plan.lowered, _seconds(plan), registration.nics)
-        assert made is not None
-        registration.adopt(made)
-        name = f"{registration.account.label} {registration.plan.program.name:.100} {next(self._numbers)}"
+        name = f"{registration.account.label} {plan.program.name:.100} {self._tag}-{next(self._numbers)}"
         job = "".join(letter if letter.isprintable() and letter != "/" else "_" for letter in name)
         try:
+            made = template(plan.lowered, _seconds(plan), registration.nics)
+            assert made is not None
+            registration.adopt(made)
             self._client.register_job(Job(job, made.hosts, made.devices, made.profile))
             self._client.register_flow_groups(job, registration.groups(), made.graph)
         except ValueError as error:
@@ -274,21 +283,27 @@ class Announcements:
                 if is_idle or not registration.plan.hosts <= self._hosts.keys():
                     over.append(registration)
                 elif job is not None:
-                    if registration.announced >= 0 and not registration.running:
-                        self._client.end_flow_groups(job, registration.names, registration.announced)
-                        registration.announced = -1
-                    self._report(registration, job)
-            self._retire(over)
+                    try:
+                        self._look_at(registration, job)
+                    except Exception:
+                        _LOG.exception("%s is not ranked until its next run", job)
+                        over.append(registration)
+            self._retire([each for each in over if not each.is_over])
+
+    def _look_at(self, registration: Registration, job: str) -> None:
+        if registration.announced >= 0 and not registration.running:
+            self._client.end_flow_groups(job, registration.names, registration.announced)
+            registration.announced = -1
+        self._report(registration, job)
 
     def _report(self, registration: Registration, job: str) -> None:
         """Report what a run does if functions take another time than was told.
 
         Offsets of flows cannot be reported anew, so where these differ much the next run registers it anew.
         """
-        change = registration.change()
-        if change > _MUCH:
+        if registration.drift() > _MUCH:
             self._retire([registration])
-        elif change > _CHANGE:
+        elif registration.change() > _CHANGE:
             made = template(registration.plan.lowered, _seconds(registration.plan), registration.nics)
             assert made is not None
             self._client.report_profile(job, made.profile, registration.graph_of(made))
@@ -312,6 +327,7 @@ class Announcements:
             registration.following = None
 
     def _close_flows(self, registration: Registration) -> None:
+        self._without_room.clear()
         for number in registration.flows:
             self._flows.pop(number, None)
         numbers = {host: number for number, _, hosts in registration.plan.subprograms for host in hosts}
@@ -319,6 +335,12 @@ class Announcements:
             if host in self._hosts:
                 closed = messages.CloseFlows(numbers[host], tuple(each.number for each in flows))
                 self._hosts[host].channel.send(closed)
+
+
+def _fit(registrations: Iterable[Registration]) -> bool:
+    """Return whether hosts have room for the connections of all of these."""
+    used = Counter(host for each in registrations for pair in each.pairs for host in pair)
+    return max(used.values(), default=0) <= _MOST_CONNECTIONS
 
 
 def _seconds(plan: PlannedProgram) -> Callable[[int], float]:

@@ -80,14 +80,18 @@ class Membership:
         return expected
 
     def _spawn(self, number: int) -> None:
-        """Start the executor of a host that is expected."""
+        """Start the executor of a host that is expected. Whatever prevents that, who expects it is told."""
         try:
             self._substrate.spawn(self._host_settings(number))
         except SubstrateError as error:
             self._expected[number].set_exception(error)
+        except Exception as error:
+            self._expected[number].set_exception(SubstrateError(f"host {number}: {error!r}"))
 
     def _take_end(self, number: int, why: str) -> None:
         """Take a substrate's word that an executor has ended, which its connection may not have said."""
+        if self._is_closed:
+            return
         expected, host = self._expected.get(number), self._hosts.get(number)
         if host is not None:
             host.cause = why
@@ -101,7 +105,7 @@ class Membership:
         """Take a host in that has shown the secret, if it is expected."""
         number = int(hello.name) if hello.name.isdecimal() else -1
         expected = self._expected.pop(number, None)
-        if expected is None:
+        if expected is None or expected.done():  # nobody waits for it any more
             channel.refuse(f"host {hello.name:.20}: is not expected")
             return
         if number in self._joining:
@@ -120,8 +124,7 @@ class Membership:
         channel.on_close = lambda _: self._lose(host)
         self._hosts[number] = host
         self._tell_peers()
-        if not expected.done():
-            expected.set_result(None)
+        expected.set_result(None)
 
     def add(self, account: Account, message: messages.AddHost) -> None:
         """Let a host join, for an operator."""
@@ -148,6 +151,8 @@ class Membership:
         task.add_done_callback(self._tasks.discard)
 
     async def _add(self, account: Account, message: messages.AddHost) -> messages.HostAdded:
+        if message.is_by_hand and self._settings.ray is not None:
+            raise ValueError("hosts of a Ray cluster are started there")
         number = self._islands.admit_host(message.host)
         expected = self._expect(number)
         self._joining.add(number)
@@ -216,10 +221,10 @@ class Membership:
         by_label = {account.label: account for account in self._accounts.values()}
         for each in unmapped:
             by_label[each.client].displace(each.number)
+        for held in lost:  # only now, for those who wait for them go on
+            held.end(is_there=False)
         if self._substrate.lost(host.number):
             self._replace(host.number, was)
-        for held in lost:  # last, for those who wait for them go on
-            held.end(is_there=False)
 
     def _replace(self, lost: int, was: NewHost, delay_s: float = _RETRY_S) -> None:
         """Let a host take the place of one that was lost, once there is room for it. One that fails is tried again."""

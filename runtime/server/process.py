@@ -19,17 +19,17 @@ from runtime.substrates.ray_cluster import RaySubstrate
 async def serve(settings: ServerSettings, on_ready: Callable[[str], None], parent: IO[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, or until ``parent`` is at its end: whoever started the server is gone.
 
-    ``on_ready`` is called with the address once all hosts are there. Raises OSError where the address is taken, and
-    SubstrateError where hosts cannot be started.
+    ``on_ready`` is called with the address once all hosts are there. Raises OSError where the address is taken,
+    SubstrateError where hosts cannot be started, and ValueError for credentials of the environment that cannot be used.
     """
     commands = {number: host.command for number, host in settings.network_hosts.items()}
-    substrate: Substrate = LocalSubstrate(commands)
-    if settings.ray is not None:
-        islands = {each.name: (each.devices_per_host,) * each.hosts for each in settings.islands}
-        substrate = cluster = RaySubstrate(settings.ray, islands)
-        address = settings.address or cluster.address
-        settings = replace(settings, address=address, folder=cluster.folder, network="machines")
+    islands = {each.name: (each.devices_per_host,) * each.hosts for each in settings.islands}
+    cluster = None if settings.ray is None else RaySubstrate(settings.ray, islands)
+    substrate: Substrate = cluster or LocalSubstrate(commands)
     try:
+        if cluster is not None:
+            address = settings.address or cluster.address
+            settings = replace(settings, address=address, folder=cluster.folder, network="machines")
         listener = listening(settings.address)
         settings = replace(settings, address=bound(listener, settings.address))
         await _serve(Server(settings, substrate), listener, partial(on_ready, settings.address), parent)

@@ -72,7 +72,7 @@ class Registration:
         self.following: asyncio.Task[None] | None = None
         self.is_over = False
         self._levels: dict[int, tuple[int, float | None]] = {}
-        self._told_s = self._times_s()
+        self._adopted_s = self._told_s = self._times_s()
 
     @property
     def flows(self) -> Collection[int]:
@@ -100,7 +100,7 @@ class Registration:
         self.template = template
         self._positions = self._positions_in(template)
         self._levels.clear()
-        self._told_s = self._times_s()
+        self._adopted_s = self._told_s = self._times_s()
 
     def groups(self) -> list[FlowGroup]:
         """Return its flow groups with the 5-tuples of their connections."""
@@ -148,9 +148,11 @@ class Registration:
 
     def change(self) -> float:
         """Return by how much the times of functions together differ from what was told: 0.1 stands for a tenth."""
-        now_s = self._times_s()
-        differences_s = [abs(now - told) for now, told in zip(now_s, self._told_s, strict=True)]
-        return sum(differences_s) / min(sum(now_s), sum(self._told_s))
+        return _difference(self._times_s(), self._told_s)
+
+    def drift(self) -> float:
+        """Return by how much they differ from those of the template, whatever was told since."""
+        return _difference(self._times_s(), self._adopted_s)
 
     def note_told(self) -> None:
         """Note that the present times were told."""
@@ -165,3 +167,8 @@ class Registration:
 
     def _times_s(self) -> list[float]:
         return [max(_LEAST_S, function.seconds) for function in self.plan.functions]
+
+
+def _difference(now_s: list[float], before_s: list[float]) -> float:
+    differences_s = [abs(now - before) for now, before in zip(now_s, before_s, strict=True)]
+    return sum(differences_s) / min(sum(now_s), sum(before_s))

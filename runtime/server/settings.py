@@ -142,6 +142,10 @@ class ServerSettings:
         unknown = self.network_hosts.keys() - range(sum(each.hosts for each in self.islands))
         if unknown:
             raise ValueError(f"network_hosts: there is no host {min(unknown)}")
+        if self.ray is not None and self.network_hosts:
+            raise ValueError("network_hosts: ray is given too; only one of them says where hosts run")
+        if self.controllers and not self.network_hosts:
+            raise ValueError("controllers: network_hosts are missing; only what these send is ranked")
         if self.network_hosts and self.network != "shared-memory":
             raise ValueError("network: expected shared-memory, for between network_hosts it is TCP anyway")
         if not self.look_ahead_s > 0:

@@ -4,10 +4,12 @@ import os
 import subprocess  # nosec B404 - starts our own module
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 from runtime.settings import write_settings
-from runtime.substrates.interface import HostSettings
+from runtime.substrates.interface import HostSettings, SubstrateError
 
 _PATIENCE_S = 5.0
 
@@ -22,25 +24,34 @@ class LocalSubstrate:
     def __init__(self, commands: Mapping[int, Sequence[str]] | None = None) -> None:
         self._commands = commands or {}
         self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._on_end: Callable[[int, str], None] = lambda _host, _why: None
 
     def watch(self, on_end: Callable[[int, str], None]) -> None:
-        """Call nobody back: the connections of processes that end do so at once."""
+        """Call back, in a thread, when an executor has ended, with its exit status."""
+        self._on_end = on_end
 
     def spawn(self, settings: HostSettings) -> None:
-        """Start the executor of a host."""
-        for each in self._processes.values():
-            each.poll()  # those of hosts that have left are done with
-        process = subprocess.Popen(  # nosec B603 - our own interpreter and module, where the server's settings say
-            [*self._commands.get(settings.host, ()), sys.executable, "-m", "runtime.executor"],
-            stdin=subprocess.PIPE,
-            stdout=sys.stderr,  # the server's own stdout is for who started it
-            text=True,
-            env=module_environment(),
-        )
-        assert process.stdin is not None
-        write_settings(settings, process.stdin)
-        process.stdin.close()
+        """Start the executor of a host. Raises SubstrateError."""
+        command = [*self._commands.get(settings.host, ()), sys.executable, "-m", "runtime.executor"]
+        try:
+            process = subprocess.Popen(  # nosec B603 - our own interpreter and module, where the server's settings say
+                command,
+                stdin=subprocess.PIPE,
+                stdout=sys.stderr,  # the server's own stdout is for who started it
+                text=True,
+                env=module_environment(),
+            )
+        except OSError as error:
+            raise SubstrateError(f"host {settings.host}: {command[0]} does not start: {error.strerror}") from None
         self._processes[settings.host] = process
+        Thread(target=self._wait, args=(settings.host, process), name=f"host-{settings.host}", daemon=True).start()
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin:  # it has ended already, as the thread says
+            write_settings(settings, process.stdin)
+
+    def _wait(self, host: int, process: "subprocess.Popen[str]") -> None:
+        """Say when a process has ended, which may never have connected to the server."""
+        self._on_end(host, f"its process ended with exit status {process.wait()}")
 
     def kill(self, host: int) -> None:
         """End the executor of a host at once, if there is one."""

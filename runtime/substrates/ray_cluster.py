@@ -5,6 +5,7 @@ it dies, Ray ends the actors and removes the placement groups.
 """
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -21,6 +22,8 @@ from runtime.codec import plain_fields
 from runtime.substrates.interface import HostSettings, SubstrateError
 from runtime.substrates.local import module_environment
 from runtime.substrates.ray_host import RayHost, at_address
+
+_LOG = logging.getLogger(__name__)
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 """How Ray places the hosts of an island: on few nodes, on many, and whether it may do otherwise."""
@@ -55,6 +58,8 @@ class RaySettings:
             raise ValueError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {self.strategy!r}")
         if not self.cpus_per_device > 0:
             raise ValueError(f"cpus_per_device: expected a number above 0, got {self.cpus_per_device}")
+        if "CPU" in self.resources:
+            raise ValueError("resources: CPU: cpus_per_device says it")
         for name, amount in self.resources.items():
             if not amount > 0:
                 raise ValueError(f"resources: {name}: expected a number above 0, got {amount}")
@@ -127,12 +132,16 @@ class RaySubstrate:
             if self._has_ended.is_set():
                 return
             try:
-                self._spawn(settings)
-            except self._ray.exceptions.RayError as error:
+                group, index = self._place(settings.island, settings.devices)
+                try:
+                    self._spawn(settings, group, index)
+                except BaseException:
+                    self._free(group, index)
+                    raise
+            except (self._ray.exceptions.RayError, ValueError, RuntimeError) as error:
                 raise SubstrateError(f"host {settings.host}: {_reason(error)}") from None
 
-    def _spawn(self, settings: HostSettings) -> None:
-        group, index = self._place(settings.island, settings.devices)
+    def _spawn(self, settings: HostSettings, group: _Group, index: int) -> None:
         amounts = self._settings.bundle(settings.devices)
         scheduled = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
             group.placement, placement_group_bundle_index=index
@@ -140,6 +149,8 @@ class RaySubstrate:
         actor = self._remote.options(
             name=f"{self.folder}/host-{settings.host}",
             num_cpus=amounts.pop("CPU"),
+            num_gpus=amounts.pop("GPU", 0.0),
+            memory=amounts.pop("memory", None),
             resources=amounts,
             max_restarts=0,
             scheduling_strategy=scheduled,
@@ -198,11 +209,15 @@ class RaySubstrate:
     def _end(self, host: _Host) -> None:
         with suppress(Exception):  # Ray knows that it is dead, or is dead itself
             self._ray.kill(host.actor, no_restart=True)
-        if host.group.stays:
-            host.group.free.add(host.index)
+        self._free(host.group, host.index)
+
+    def _free(self, group: _Group, index: int) -> None:
+        """Let another host have a place, or give it back to the cluster."""
+        if group.stays:
+            group.free.add(index)
         else:
-            self._groups.remove(host.group)
-            self._remove(host.group)
+            self._groups.remove(group)
+            self._remove(group)
 
     def _remove(self, group: _Group) -> None:
         with suppress(Exception):
@@ -211,9 +226,16 @@ class RaySubstrate:
     # In the thread
 
     def _watch(self) -> None:
+        is_said = False
         while not self._has_ended.wait(_LOOK_S):
-            with suppress(self._ray.exceptions.RayError):  # Ray does not answer; connections still say what ends
+            try:
                 self._look()
+            except self._ray.exceptions.RayError:
+                pass  # Ray does not answer; connections still say what ends
+            except Exception:
+                if not is_said:
+                    _LOG.exception("a look at the Ray cluster failed; the next ones may")
+                is_said = True
 
     def _look(self) -> None:
         with self._lock:

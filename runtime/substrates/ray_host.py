@@ -41,7 +41,6 @@ class RayHost:
         except OSError as error:
             raise ConnectionError(f"at {address}, for the server at {told.server}: {error}") from None
         executor.run()
-        self.forget(told.folder)
 
     @staticmethod
     def forget(folder: str) -> None:

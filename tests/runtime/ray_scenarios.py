@@ -28,6 +28,7 @@ from ray.experimental.internal_kv import _internal_kv_list
 
 import runtime as rt
 from runtime.executor.groups import BrokenGroupError, GroupKey, ShardGroup
+from runtime.substrates.local import LocalSubstrate
 from runtime.substrates.ray_host import RayHost, ray_store
 
 PATIENCE_S = 120.0
@@ -238,6 +239,24 @@ def membership(_: Cluster) -> None:
     nothing_is_left(pids)
 
 
+def by_hand(_: Cluster) -> None:
+    """A host that is started on this side does not join: it could not be reached."""
+    refused = pytest.raises(rt.RefusedError, match="hosts of a Ray cluster are started there")
+    with rt.on_ray(hosts=1, devices=1) as runtime, refused:
+        runtime.add_host("island-0", devices=1, substrate=LocalSubstrate())
+
+
+def gpus(cluster: Cluster) -> None:
+    """Hosts take what Ray counts by names of its own."""
+    node = cluster.add_node(num_cpus=2, num_gpus=1, node_ip_address="127.0.0.1")
+    try:
+        with rt.on_ray(hosts=1, devices=1, resources={"GPU": 1, "memory": 1 << 20}) as runtime:
+            assert placed(runtime, add_one, 1)(np.zeros(1)).numpy(PATIENCE_S).tolist() == [1]
+            assert ray.available_resources().get("GPU", 0) == 0
+    finally:
+        cluster.remove_node(node)
+
+
 def killed_actor(_: Cluster) -> None:
     """A host that is killed fails what was there, and nothing else; another one takes its place."""
     with rt.on_ray(islands=2, hosts=1, devices=1) as runtime:
@@ -321,6 +340,8 @@ SCENARIOS = (
     served,
     refused,
     membership,
+    by_hand,
+    gpus,
     killed_actor,
     dead_node,
     silent_node,

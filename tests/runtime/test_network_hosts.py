@@ -9,6 +9,7 @@ import pytest
 import runtime as rt
 from runtime.server.settings import ClientSettings, IslandSettings, ServerSettings, controllers_of
 from runtime.substrates.interface import NetworkHost
+from runtime.substrates.ray_cluster import RaySettings
 from tests.namespaces import Namespaces
 from tests.patience import PATIENCE_S
 from tests.runtime.cabled import sent_bytes, two_network_hosts
@@ -97,9 +98,23 @@ def test_shards_of_an_island_reduce_in_memory_and_gather_over_the_network(
     assert sent_bytes(made, "h0") - before > ITEMS  # the loopback interface of one host does not reach the other
 
 
-def server_settings(**given: Any) -> ServerSettings:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (NetworkHost("h0", "127.0.0.1", ("no-such-command",)), "host 0: no-such-command does not start: No such file"),
+        (NetworkHost("h0", "127.0.0.1", ("false",)), "host 0: its process ended with exit status 1"),
+        (NetworkHost("h0", "192.0.2.1"), "host 0: its process ended with exit status 1"),
+    ],
+)
+def test_a_host_that_ends_before_it_connects_is_named_and_not_waited_for(host: NetworkHost, why: str) -> None:
+    with pytest.raises(OSError, match=f"the server did not start: {why}"):
+        rt.local(devices=1, network_hosts={0: host})
+
+
+def server_settings(address: str = "unix:/s", **given: Any) -> ServerSettings:
     return ServerSettings(
-        "unix:/s", "/", (IslandSettings("east", 2, 1),), (ClientSettings("a", "t"),), "s", "fifo", 0.02, **given
+        address, "/", (IslandSettings("east", 2, 1),), (ClientSettings("a", "t"),), "s", "fifo", 0.02, **given
     )
 
 
@@ -109,6 +124,22 @@ def test_a_host_that_no_island_has_cannot_be_on_the_network() -> None:
         server_settings(network_hosts={2: H0})
     with pytest.raises(ValueError, match="network: expected shared-memory"):
         server_settings(network_hosts={1: H0}, network="tcp")
+
+
+def test_settings_that_exclude_or_need_each_other_are_refused_by_name() -> None:
+    ray = RaySettings()
+    with pytest.raises(ValueError, match="network_hosts: ray is given too"):
+        server_settings(address="127.0.0.1:0", network_hosts={1: H0}, ray=ray)
+    with pytest.raises(ValueError, match="controllers: network_hosts are missing"):
+        server_settings(controllers=("one:4790",))
+    assert server_settings(network_hosts={1: H0}, controllers=("one:4790",)).controllers == ("one:4790",)
+
+
+@pytest.mark.slow
+def test_credentials_of_the_environment_that_cannot_be_used_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_CERTIFICATE", "certificate.pem")
+    with pytest.raises(OSError, match=r"the server did not start: .*missing"):
+        rt.local(devices=1, network_hosts={0: NetworkHost("h0", "127.0.0.1")}, controller="one:4790")
 
 
 def test_an_address_or_a_nic_that_cannot_be_is_refused_by_name() -> None:

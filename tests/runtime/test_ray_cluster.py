@@ -22,6 +22,7 @@ _MOST_S = 300.0
 
 SCENARIOS = (
     *("programs", "machines", "groups", "objects", "example", "served", "refused", "membership"),
+    *("by_hand", "gpus"),
     *("killed_actor", "dead_node", "silent_node", "killed_server"),
 )
 
@@ -75,6 +76,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         ({"strategy": "SCATTER"}, "strategy: expected one of PACK, SPREAD, STRICT_PACK, STRICT_SPREAD, got 'SCATTER'"),
         ({"cpus_per_device": 0.0}, "cpus_per_device: expected a number above 0, got 0.0"),
         ({"resources": {"fast": -1.0}}, "resources: fast: expected a number above 0, got -1.0"),
+        ({"resources": {"CPU": 1.0}}, "resources: CPU: cpus_per_device says it"),
         ({"patience_s": 0.0}, "patience_s: expected a time above 0, got 0.0"),
     ],
 )

@@ -30,12 +30,15 @@ class Cluster(LocalSubstrate):
     def __init__(self) -> None:
         super().__init__()
         self.fails: list[str] = []
+        self.breaks: list[Exception] = []
         self.tell: Callable[[int, str], None] = lambda _host, _why: None
 
     def watch(self, on_end: Callable[[int, str], None]) -> None:
         self.tell = on_end
 
     def spawn(self, settings: HostSettings) -> None:
+        if self.breaks:
+            raise self.breaks.pop()
         if self.fails:
             raise SubstrateError(f"host {settings.host}: {self.fails.pop()}")
         super().spawn(settings)
@@ -107,6 +110,21 @@ def test_a_host_of_which_the_substrate_says_that_it_has_ended_is_lost_and_replac
             add(lost).numpy(PATIENCE_S)
         assert add(np.zeros(2)).numpy(PATIENCE_S).tolist() == [1, 1]
     assert "nothing takes the place of host 0 yet: host 2: there is no room yet" in capfd.readouterr().err
+
+
+def test_a_substrate_that_breaks_keeps_nobody_waiting(tmp_path: Path) -> None:
+    cluster = Cluster()
+    with served(tmp_path, cluster, hosts=1) as runtime:
+        add: Any = rt.pmap(add_one, devices=runtime.make_virtual_device_set().add_slice(1))
+        lost = add(np.zeros(1)).wait(PATIENCE_S)
+        cluster.breaks = [RuntimeError("its cluster is gone")]
+        cluster.tell(0, "its node is silent")
+        with pytest.raises(rt.LostError):
+            add(lost).numpy(PATIENCE_S)
+        until(lambda: numbers(runtime) == [2])
+        cluster.breaks = [RuntimeError("its cluster is gone")]
+        with pytest.raises(rt.RefusedError, match=r"host 3: .*its cluster is gone"):
+            runtime.add_host("island-0")
 
 
 def test_a_server_whose_first_hosts_cannot_be_started_says_why(tmp_path: Path) -> None:

@@ -155,6 +155,8 @@ def serve(
             refuse(str(error))
         try:
             asyncio.run(serve_islands(settings, lambda at: tell(f"serving {islands * hosts} hosts at {at}")))
+        except ValueError as error:
+            refuse(str(error))
         except OSError as error:
             fail(f"{address}: cannot be served: {error.strerror}")
         except SubstrateError as error:
@@ -211,13 +213,17 @@ def join(
 
     Where it cannot leave it stays, and ends at the next signal with all that it holds.
     """
+    from runtime.substrates.interface import SubstrateError
     from runtime.substrates.local import LocalSubstrate
 
     substrate = LocalSubstrate()
     memories = {"device_memory_bytes": device_memory_bytes, "host_memory_bytes": host_memory_bytes}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with closing(substrate), _connected(address, clients, name) as connected:
-        host = connected.add_host(island, devices, kind=kind, substrate=substrate, **memories)
+        try:
+            host = connected.add_host(island, devices, kind=kind, substrate=substrate, **memories)
+        except SubstrateError as error:
+            fail(str(error))
         tell(f"host {host} has joined {island}")
         try:
             _stay(connected, substrate, host)

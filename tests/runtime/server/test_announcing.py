@@ -207,14 +207,103 @@ def test_programs_that_do_not_run_make_room_for_others(
         plans = [planned(THERE_AND_BACK, [0.01] * 3, [3]) for _ in range(4)]
         world.run(plans[0])
         first = world.jobs
-        world.start(plans[1])
+        running = world.start(plans[1])
         world.start(plans[2])
         assert len(world.jobs) == 2
         assert first[0] not in world.jobs
         with caplog.at_level(logging.WARNING):
+            third = world.start(plans[3])
+            world.told.end(third)
             world.run(plans[3])
         assert caplog.messages == ["chain is not ranked: it has 2 flows"]
         assert len(world.sent[0].of(messages.OpenFlows)) == 3
+        world.told.end(running)
+        world.run(planned(THERE_AND_BACK, [0.01] * 3, [3]))
+        world.run(plans[3])
+        assert len(world.sent[0].of(messages.OpenFlows)) == 5, "it has room by now"
+
+    play(scenario)
+
+
+def test_a_program_that_never_fits_takes_the_room_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcements, "_MOST_CONNECTIONS", 2)
+
+    async def scenario(world: World, _serving: Served) -> None:
+        world.run(planned(THERE_AND_BACK, [0.01] * 3, [3]))
+        before = world.jobs
+        world.run(planned([*THERE_AND_BACK, 2], [0.01] * 4, [4]))
+        assert world.jobs == before
+
+    play(scenario)
+
+
+def test_times_that_drift_slowly_register_anew_too() -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        plan = planned(THERE_AND_BACK, [0.01] * 3, [3])
+        world.run(plan)
+        await until(lambda: len(serving.registry.jobs) == 1)
+        for seconds in (0.015, 0.019):
+            for function in plan.functions:
+                function.seconds = seconds
+            await until(lambda seconds=seconds: profile_s(serving) == pytest.approx(3 * seconds))
+        for function in plan.functions:
+            function.seconds = 0.022
+        await until(lambda: not world.jobs)
+
+    play(scenario)
+
+
+def test_a_program_that_cannot_be_reported_is_withdrawn_and_others_are_looked_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        plan, other = (planned(THERE_AND_BACK, [0.01] * 3, [3]) for _ in range(2))
+        world.run(plan)
+        await until(lambda: len(serving.registry.jobs) == 1)
+        with monkeypatch.context() as broken:
+            broken.setattr(announcements, "template", _refuses)
+            for function in plan.functions:
+                function.seconds = 0.013
+            await until(lambda: not serving.registry.jobs)
+        world.run(other)
+        await until(lambda: len(serving.registry.jobs) == 1)
+        for function in other.functions:
+            function.seconds = 0.013
+        await until(lambda: profile_s(serving) == pytest.approx(0.039))
+
+    play(scenario)
+
+
+def _refuses(*_: object) -> None:
+    raise ValueError("there is no room")
+
+
+def test_runs_that_end_or_start_while_the_server_ends_register_nothing() -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        plan = planned(THERE_AND_BACK, [0.01] * 3, [3])
+        number = world.start(plan)
+        await until(lambda: len(serving.registry.jobs) == 1)
+        closing = asyncio.get_running_loop().create_task(world.told.close())
+        await asyncio.sleep(0)
+        world.told.end(number)
+        world.run(plan)
+        assert not world.jobs
+        await closing
+        assert not serving.registry.jobs
+
+    play(scenario)
+
+
+def test_servers_that_name_programs_likewise_share_a_controller() -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        other = World(serving.address)
+        await other.told.open()
+        try:
+            for each in (world, other):
+                each.run(planned(THERE_AND_BACK, [0.01] * 3, [3]))
+            await until(lambda: len(serving.registry.jobs) == 2)
+        finally:
+            await other.told.close()
 
     play(scenario)
 

@@ -79,6 +79,9 @@ def test_what_changes_is_measured_by_what_a_run_takes() -> None:
     assert made.change() == pytest.approx(0.5, abs=0.01)
     made.note_told()
     assert made.change() == 0
+    assert made.drift() == pytest.approx(0.5, abs=0.01)
+    made.adopt(template_of(made.plan))
+    assert made.drift() == 0
     made.plan.functions[0].seconds = 0.0
     made.plan.functions[1].seconds = 0.0
     assert made.change() > 1

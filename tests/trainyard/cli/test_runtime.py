@@ -93,5 +93,7 @@ def test_a_file_of_network_hosts_with_mistakes(trainyard: Trainyard, tmp_path: P
 
 def test_an_address_of_a_controller_that_is_none(trainyard: Trainyard, tmp_path: Path) -> None:
     where = [*WHERE, "--clients", str(tmp_path / "clients.txt")]
+    ended = trainyard("runtime", "serve", *where, "--controller", "one:4790")
+    assert (ended.exit_code, "controllers: network_hosts are missing" in ended.stderr) == (2, True)
     ended = trainyard("runtime", "serve", *where, "--controller", "nowhere")
     assert (ended.exit_code, "address: expected HOST:PORT" in ended.stderr) == (2, True)
