@@ -285,7 +285,7 @@ class Dataflow:
         free_s = self._free_s.get(computation.device, -math.inf)
         self._free_s[computation.device] = max(free_s, end_s)
         if execution is None:
-            self.forget(computation)
+            self._give_back(computation)
             return
         if computation.failure is not None and done.outputs is not None:
             done = Done(None, computation.failure, done.duration_s)  # what it took was aborted while it ran
@@ -338,7 +338,12 @@ class Dataflow:
                     self._store.put(execution.client, handle, shard, failure)
 
     def forget(self, computation: Computation) -> None:
-        """Give back the memory of a computation that its device has dropped."""
+        """Give back the memory of a computation that its device has dropped; one that ran is not charged to others."""
+        if computation.is_running:
+            self._free_s[computation.device] = time.perf_counter()
+        self._give_back(computation)
+
+    def _give_back(self, computation: Computation) -> None:
         if computation.held is not None:
             self._reservations.finish(computation.held)
             computation.held = None
