@@ -320,11 +320,14 @@ class Dataflow:
             self._outside.completed(ended, is_awaited=stretch.has_result and is_last)
             self._end_if_done(execution)
 
-    def abort(self, number: int, failure: Failure) -> None:
-        """Fail what an execution has not computed."""
+    def abort(self, number: int, failure: Failure) -> list[Computation]:
+        """Fail what an execution has not computed. Return collective calls that were granted, but not enqueued yet."""
+        ahead = []
         self._early.pop(number, None)
         execution = self._executions.pop(number, None)
         if execution is not None:
+            collective = [each for each in execution.held if execution.loaded.shards[each].call.is_collective]
+            ahead = [each for member in collective if not (each := execution.computation(*member)).is_enqueued]
             self._end_makers(execution)
             for member, held in execution.held.items():
                 computation = execution.computations.get(member)
@@ -336,6 +339,7 @@ class Dataflow:
             for (node, _), handle in execution.results.items():
                 for shard, _ in execution.loaded.plan.shards.get(node, ()):
                     self._store.put(execution.client, handle, shard, failure)
+        return ahead
 
     def forget(self, computation: Computation) -> None:
         """Give back the memory of a computation that its device has dropped; one that ran is not charged to others."""
@@ -348,10 +352,10 @@ class Dataflow:
             self._reservations.finish(computation.held)
             computation.held = None
 
-    def drop_client(self, client: int, failure: Failure) -> None:
-        """Abort all executions of a client."""
-        for number in [each.number for each in self._executions.values() if each.client == client]:
-            self.abort(number, failure)
+    def drop_client(self, client: int, failure: Failure) -> list[Computation]:
+        """Abort all executions of a client; return what ``abort`` does of each."""
+        numbers = [each.number for each in self._executions.values() if each.client == client]
+        return [ahead for number in numbers for ahead in self.abort(number, failure)]
 
     def is_running(self, number: int) -> bool:
         """Return whether an execution has neither ended nor been aborted here."""
