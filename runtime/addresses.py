@@ -78,7 +78,7 @@ def dialled(address: str) -> socket.socket:
     try:
         connected.connect(path)
         if path.startswith("\0"):  # anybody may listen at a name that is free
-            _check_user(connected)
+            check_user(connected)
     except OSError:
         connected.close()
         raise
@@ -108,18 +108,18 @@ def dialling(address: str, source: str = "") -> socket.socket:
     return connecting
 
 
+def check_user(connected: socket.socket) -> None:
+    """Raise PermissionError unless this user is at the other end of a Unix socket."""
+    _, user, _ = _CREDENTIALS.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if user != os.geteuid():
+        raise PermissionError(EPERM, "another user is at the other end")
+
+
 def _path(address: str) -> str | None:
     if not address.startswith("unix:"):
         return None
     path = address.removeprefix("unix:")
     return "\0" + path[1:] if path.startswith("@") else path
-
-
-def _check_user(connected: socket.socket) -> None:
-    """Raise PermissionError unless this user listens at the other end of a Unix socket."""
-    _, user, _ = _CREDENTIALS.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    if user != os.geteuid():
-        raise PermissionError(EPERM, "another user listens there")
 
 
 def _host_port(address: str) -> tuple[str, int]:

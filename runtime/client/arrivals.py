@@ -30,6 +30,8 @@ class Arrival:
         self._error: RuntimeFailure | None = None
         self._is_under_way = Lock()
         self._is_under_way.acquire()
+        self._taking = Lock()
+        self._has_ended = False
 
     def result(self, timeout_s: float | None) -> "np.ndarray[Any, Any] | None":
         """Wait for it, and return its data if they come.
@@ -47,7 +49,17 @@ class Arrival:
             del self  # it has the error, whose traceback has this frame
 
     def take(self, message: object, frame: Frame | None) -> bool:
-        """Take a shard, or the news that there will be none; return whether nothing more is to come."""
+        """Take a shard, or the news that there will be none; return whether nothing more is to come.
+
+        Any thread may call this: what comes after the end, such as that of the connection, is ignored.
+        """
+        with self._taking:
+            if not self._has_ended and self._ends_with(message, frame):
+                self._has_ended = True
+                self._is_under_way.release()
+            return self._has_ended
+
+    def _ends_with(self, message: object, frame: Frame | None) -> bool:
         if isinstance(message, messages.Fetched) and frame is not None:
             if self.has_data:
                 self._put(message.shard, frame.payload)
@@ -57,10 +69,8 @@ class Arrival:
                 ragged = [self._ragged[shard] for shard in sorted(self._ragged)]
                 if ragged:
                     self._whole = np.concatenate(ragged)
-                self._is_under_way.release()
             return self._left == 0
         self._error = message.failure.error() if isinstance(message, messages.FetchFailed) else error_of(message)
-        self._is_under_way.release()
         return True
 
     def _put(self, shard: int, payload: bytearray | memoryview) -> None:

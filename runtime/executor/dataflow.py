@@ -285,7 +285,7 @@ class Dataflow:
         free_s = self._free_s.get(computation.device, -math.inf)
         self._free_s[computation.device] = max(free_s, end_s)
         if execution is None:
-            self.forget(computation)
+            self._give_back(computation)
             return
         if computation.failure is not None and done.outputs is not None:
             done = Done(None, computation.failure, done.duration_s)  # what it took was aborted while it ran
@@ -320,11 +320,14 @@ class Dataflow:
             self._outside.completed(ended, is_awaited=stretch.has_result and is_last)
             self._end_if_done(execution)
 
-    def abort(self, number: int, failure: Failure) -> None:
-        """Fail what an execution has not computed."""
+    def abort(self, number: int, failure: Failure) -> list[Computation]:
+        """Fail what an execution has not computed. Return collective calls that were granted, but not enqueued yet."""
+        ahead = []
         self._early.pop(number, None)
         execution = self._executions.pop(number, None)
         if execution is not None:
+            collective = [each for each in execution.held if execution.loaded.shards[each].call.is_collective]
+            ahead = [each for member in collective if not (each := execution.computation(*member)).is_enqueued]
             self._end_makers(execution)
             for member, held in execution.held.items():
                 computation = execution.computations.get(member)
@@ -336,17 +339,23 @@ class Dataflow:
             for (node, _), handle in execution.results.items():
                 for shard, _ in execution.loaded.plan.shards.get(node, ()):
                     self._store.put(execution.client, handle, shard, failure)
+        return ahead
 
     def forget(self, computation: Computation) -> None:
-        """Give back the memory of a computation that its device has dropped."""
+        """Give back the memory of a computation that its device has dropped; one that ran is not charged to others."""
+        if computation.is_running:
+            self._free_s[computation.device] = time.perf_counter()
+        self._give_back(computation)
+
+    def _give_back(self, computation: Computation) -> None:
         if computation.held is not None:
             self._reservations.finish(computation.held)
             computation.held = None
 
-    def drop_client(self, client: int, failure: Failure) -> None:
-        """Abort all executions of a client."""
-        for number in [each.number for each in self._executions.values() if each.client == client]:
-            self.abort(number, failure)
+    def drop_client(self, client: int, failure: Failure) -> list[Computation]:
+        """Abort all executions of a client; return what ``abort`` does of each."""
+        numbers = [each.number for each in self._executions.values() if each.client == client]
+        return [ahead for number in numbers for ahead in self.abort(number, failure)]
 
     def is_running(self, number: int) -> bool:
         """Return whether an execution has neither ended nor been aborted here."""

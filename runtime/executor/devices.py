@@ -107,6 +107,10 @@ class Device:
         self.advance()
         return dropped
 
+    def in_thread(self, is_meant: Callable[[Computation], bool]) -> list[Computation]:
+        """Return those of the computations that the thread of the device runs, which nobody can stop."""
+        return self._worker.given_of(is_meant)
+
     def _take_back(self, computations: list[Computation]) -> None:
         self._put_back(computations)
         self.advance()

@@ -98,7 +98,7 @@ class ShardGroup:
                 store = self._shared()
                 if not store.check(["cause"]):
                     store.set("cause", cause)
-        self._group = None  # its connections end with it, once nobody computes with it
+        self._group = self._in_memory = None  # what they hold ends with them, once nobody computes with them
         if self._small is not None:
             self._small.close()
 
@@ -117,17 +117,22 @@ class ShardGroup:
         if row.nbytes <= small_reductions.MOST_BYTES:
             connections.reduce(row, reduction)
             return
-        if self._in_memory is None:
-            self._in_memory = SharedReductions(connections, self.index)
-        self._in_memory.reduce(row, reduction)
+        in_memory = self._in_memory  # another thread may break the group
+        if in_memory is None:
+            in_memory = self._in_memory = SharedReductions(connections, self.index)
+        in_memory.reduce(row, reduction)
 
     def _joined_small(self) -> SmallReductions:
         """Return the connections for small arrays once all shards are there."""
         if self._small is None:
             # The path of a socket must be short.
             joining = SmallReductions(self._path.with_name(self._path.name[-8:]), self.index, self.size)
-            self._meet("listens")
-            joining.join(self._check)
+            try:
+                self._meet("listens")
+                joining.join(self._check)
+            except BaseException:
+                joining.close()
+                raise
             self._small = joining
         if self._cause is not None:  # perhaps while its connections were not known yet
             raise BrokenGroupError(self._cause)

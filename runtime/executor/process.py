@@ -231,23 +231,33 @@ class Executor:
         self._peers.close_flows(message.flows)
 
     def _abort(self, message: messages.Abort) -> None:
-        self._dataflow.abort(message.execution, message.failure)
-        self._drop_dead()
+        self._drop_dead(self._dataflow.abort(message.execution, message.failure))
 
     def _drop_client(self, message: messages.DropClient) -> None:
-        self._dataflow.drop_client(message.client, message.failure)
+        ahead = self._dataflow.drop_client(message.client, message.failure)
         self._dataflow.unload(message.functions, message.subprograms)
         self._moves.drop_client(message.client)
         self._store.drop_client(message.client, message.failure)
-        self._drop_dead()
+        self._drop_dead(ahead)
         self._groups.forget(message.client)
 
-    def _drop_dead(self) -> None:
+    def _drop_dead(self, ahead: Sequence[Computation]) -> None:
+        """Drop what was aborted. Let nobody wait for it, also not for shards ``ahead`` of their devices.
+
+        A shard that a thread runs may itself wait for one whose host is gone, and nobody else may tell it.
+        """
+        dead = list(ahead)
         for device in (*self._devices, self._cpus):
-            for dropped in device.drop(lambda computation: not self._dataflow.is_running(computation.execution)):
-                self._dataflow.forget(dropped)
-                if dropped.group is not None:
-                    self._break(dropped.group, "the execution was aborted")
+            dropped = device.drop(self._is_dead)
+            for each in dropped:
+                self._dataflow.forget(each)
+            dead += [*dropped, *device.in_thread(self._is_dead)]
+        for group in {each.group for each in dead if each.waits_for_shards}:
+            if group is not None:
+                self._break(group, "the execution was aborted")
+
+    def _is_dead(self, computation: Computation) -> bool:
+        return not self._dataflow.is_running(computation.execution)
 
     def _give(self, execution: int, send: Send, found: Found) -> None:
         if isinstance(found, Failure):

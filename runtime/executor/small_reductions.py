@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.addresses import dialled, listening, unlist
+from runtime.addresses import check_user, dialled, listening, unlist
 from runtime.collectives import Reduction
 
 MOST_BYTES = 1 << 13
@@ -23,6 +23,8 @@ MOST_BYTES = 1 << 13
 DTYPES = frozenset(f"torch.{name}" for name in ("uint8", "int8", "int32", "int64", "float32", "float64"))
 """Those of PyTorch that NumPy computes with alike."""
 _LOOK_S = 0.05
+_GREETING_S = 10.0
+"""So long may a shard that has connected take to say which it is; it does so at once."""
 _HEAD = struct.Struct("!I")
 COMBINE: dict[str, np.ufunc] = {"sum": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -43,19 +45,21 @@ class SmallReductions:
     def join(self, check: Callable[[], None]) -> None:
         """Connect with those that it swaps with. Raises OSError, and what ``check`` raises while one is missing."""
         partners = sorted(self._partners())
-        with self._listener:
-            for partner in partners:
-                if partner < self._index:
-                    self._sockets[partner] = dialled(self._address(partner))
-                    self._sockets[partner].sendall(_HEAD.pack(self._index))
-            self._listener.settimeout(_LOOK_S)
-            while len(self._sockets) < len(partners):
-                check()
-                with suppress(TimeoutError):
-                    accepted, _ = self._listener.accept()
-                    accepted.settimeout(None)
-                    self._sockets[_HEAD.unpack(_received(accepted, _HEAD.size))[0]] = accepted
-        unlist(self._address(self._index))
+        for partner in partners:
+            if partner < self._index:
+                self._sockets[partner] = dialled(self._address(partner))
+                self._sockets[partner].sendall(_HEAD.pack(self._index))
+        self._listener.settimeout(_LOOK_S)
+        while len(self._sockets) < len(partners):
+            check()
+            with suppress(TimeoutError):
+                accepted, _ = self._listener.accept()
+                caller = _partner(accepted)
+                if caller is not None and caller in partners and caller not in self._sockets:
+                    self._sockets[caller] = accepted
+                else:
+                    accepted.close()
+        self._stop_listening()
 
     def reduce(self, array: Array, reduction: Reduction) -> None:
         """Reduce a row of numbers of all shards, in place. Raises OSError where another shard ended its connections."""
@@ -100,10 +104,18 @@ class SmallReductions:
         return found
 
     def close(self) -> None:
-        """End the connections, also for a thread that waits for one. Any thread may call this, more than once."""
+        """End the connections, also for a thread that waits for one. Any thread may call this, more than once.
+
+        Until it has joined, only the thread that joins may.
+        """
+        self._stop_listening()
         for each in self._sockets.values():
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+    def _stop_listening(self) -> None:
+        self._listener.close()
+        unlist(self._address(self._index))
 
     def _partners(self) -> Iterator[int]:
         extra = self._index ^ self._core
@@ -126,6 +138,18 @@ class SmallReductions:
 
     def _address(self, index: int) -> str:
         return f"unix:{self._path}-{index}"
+
+
+def _partner(accepted: socket.socket) -> int | None:
+    """Return which shard has connected, None if it is a stranger: anybody may dial a socket that has only a name."""
+    try:
+        check_user(accepted)
+        accepted.settimeout(_GREETING_S)
+        (partner,) = _HEAD.unpack(_received(accepted, _HEAD.size))
+        accepted.settimeout(None)
+    except OSError:
+        return None
+    return int(partner)
 
 
 def _received(sock: socket.socket, size: int) -> bytearray:

@@ -51,6 +51,10 @@ class Worker:
         """Computations that it was given and that have not ended, as far as the loop knows."""
         return len(self._given)
 
+    def given_of(self, is_meant: Callable[[Computation], bool]) -> list[Computation]:
+        """Return those of the computations that it was given and that have not ended, as far as the loop knows."""
+        return [each for each in self._given.values() if is_meant(each)]
+
     def can_follow(self, computation: Computation) -> bool:
         """Return whether a computation lacks only what this thread makes before it."""
         if computation.failure is not None or computation.function.is_timer or computation.function.is_guarded:

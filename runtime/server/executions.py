@@ -173,7 +173,7 @@ class Executions:
             if has_failed:
                 gang.failed.add(host)
             for node, held in execution.results:
-                if first <= node <= gang.stretch.last:
+                if first <= node <= gang.stretch.last and not held.has_ended:  # it may have moved since
                     hosts = held.layout.placement.shards_by_host.keys()
                     if host in hosts and hosts.isdisjoint(gang.left):
                         held.end(is_there=hosts.isdisjoint(gang.failed))

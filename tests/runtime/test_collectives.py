@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,13 @@ def gathered(x: Any) -> Any:
 def failing_in_one(x: Any) -> Any:
     if rt.shard_index() == 3:
         raise ValueError("no luck in shard 3")
+    return rt.all_reduce(x)
+
+
+@rt.function(collective=True)
+def late_in_one(x: Any) -> Any:
+    if rt.shard_index() == 1:
+        time.sleep(PATIENCE_S)
     return rt.all_reduce(x)
 
 
@@ -98,6 +106,19 @@ def test_a_host_that_is_killed_holds_up_no_collective() -> None:
         with pytest.raises(rt.RuntimeFailure, match="host"):
             x.wait(PATIENCE_S)
         assert add_two(np.ones(2)).numpy(PATIENCE_S).tolist() == [2, 3]
+
+
+def test_a_host_that_is_killed_before_it_joined_holds_up_no_shard() -> None:
+    with rt.local(islands=1, hosts=2, devices=1) as runtime:
+        two, one = (runtime.make_virtual_device_set().add_slice(size) for size in (2, 1))
+        (killed,) = (host["pid"] for host in runtime.status()["hosts"] if host["host"] == 1)
+        x = rt.pmap(late_in_one, devices=two)(np.ones(2))
+        while any(host.get("queued") != [1] for host in runtime.status()["hosts"]):  # they are busy for a while
+            time.sleep(0.01)
+        os.kill(killed, signal.SIGKILL)
+        with pytest.raises(rt.RuntimeFailure, match="host"):
+            x.wait(PATIENCE_S)
+        assert rt.pmap(summed, devices=one)(np.ones(1)).numpy(PATIENCE_S).tolist() == [1]
 
 
 def test_collectives_outside_of_collective_functions_are_refused_by_name(runtime: rt.LocalRuntime) -> None:

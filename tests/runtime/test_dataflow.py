@@ -1,5 +1,6 @@
 """Random programs on simulated hosts, where everything comes in any order, against NumPy on whole arrays."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -355,6 +356,27 @@ def test_a_device_is_occupied_since_it_ended_what_came_before() -> None:
         hosts[0].dataflow.end_computation(computation, done, began_s + ends_s)
     assert hosts[0].occupied_s[0] > 999
     assert hosts[0].occupied_s[1:] == pytest.approx([0.25, 3.75])
+
+
+def test_what_follows_a_computation_that_was_stopped_is_not_charged_for_it() -> None:
+    whole = Sharding(None, 1)
+    call = Call(0, "scale", 0, (Input(Value(0), whole),), (Output(SPEC, whole),))
+    program = Program("step", (SPEC,), (call,), (Value(1),))
+    hosts: list[Host] = []
+    hosts += [Host(0, hosts, ENOUGH_BYTES)]
+    lowered = lower(program, {0: Placement("island", (0,), (0,))}, [AT_CLIENT])
+    for number in range(2):
+        start(hosts, number, lowered, [-1], [np.ones(SPEC.shape)], first=number, stretch=1)
+    while hosts[0].wire[-1]:
+        hosts[0].wire[-1].popleft()()
+    stopped, following = hosts[0].queues[0]
+    stopped.is_running = True
+    hosts[0].dataflow.abort(0, Failure("LostError", "no luck with a host"))
+    time.sleep(0.01)
+    stopped_s = time.perf_counter()
+    hosts[0].dataflow.forget(stopped)
+    hosts[0].dataflow.end_computation(following, following.function.run(following.inputs), stopped_s + 1000.0)
+    assert hosts[0].occupied_s[0] <= 1000.0
 
 
 def waiting_host() -> tuple[Host, Callable[[], None]]:

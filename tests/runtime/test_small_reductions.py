@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.addresses import dialled
 from runtime.collectives import Reduction
+from runtime.executor import small_reductions
 from runtime.executor.small_reductions import SmallReductions
 from tests.patience import PATIENCE_S
 
@@ -115,3 +117,42 @@ def test_a_shard_that_will_not_come_is_waited_for_until_somebody_says_so(folder:
     shard = SmallReductions(folder / "group", 0, 2)
     with pytest.raises(GoneError):
         shard.join(check)
+    shard.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_strangers_are_turned_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = [SmallReductions(folder / "group", index, 2) for index in range(2)]
+    silent, wrong, gone = (dialled(f"unix:{folder}/group-0") for _ in range(3))
+    wrong.sendall((7).to_bytes(4, "big"))
+    gone.close()
+    monkeypatch.setattr(small_reductions, "_GREETING_S", 0.2)
+    with ExitStack() as stack:
+        for each in [*shards, silent, wrong]:
+            stack.enter_context(closing(each))
+        for each in on_all(shards, lambda shard, _: shard.join(lambda: None)):
+            each.result(PATIENCE_S)
+        assert wrong.recv(1) == silent.recv(1) == b""
+
+
+def test_another_user_is_turned_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class TurnedAwayError(Exception):
+        pass
+
+    refused: list[int] = []
+
+    def refuse(_: object) -> None:
+        refused.append(1)
+        raise PermissionError
+
+    def check() -> None:
+        if refused:
+            raise TurnedAwayError
+
+    monkeypatch.setattr(small_reductions, "check_user", refuse)
+    with closing(SmallReductions(folder / "group", 0, 2)) as shard, closing(dialled(f"unix:{folder}/group-0")) as other:
+        other.sendall((1).to_bytes(4, "big"))
+        with pytest.raises(TurnedAwayError):
+            shard.join(check)
+        with pytest.raises(ConnectionResetError):  # nobody has read what it sent
+            other.recv(1)
