@@ -114,6 +114,8 @@ class Admission:
                     taken.update(each.arguments, each.results)
                 elif isinstance(each, messages.Publish):
                     taken.update(each.handles)
+                elif isinstance(each, messages.Fetch):
+                    taken.add(each.handle)
             late = tuple(handle for handle in message.handles if handle in taken)
             return messages.Release(late) if late else None
         return None

@@ -181,3 +181,19 @@ def test_a_connection_with_much_held_back_is_read_no_further_whatever_it_sends()
             break
     assert reading.is_paused
     assert len(account.held_back) == 1000
+
+
+def test_an_array_goes_no_sooner_than_a_question_for_it() -> None:
+    clients = Clients(1)
+    account = clients.accounts[0]
+    for handle in range(3):
+        clients.send(account, messages.Execute(0, (), (handle,)))
+    question = messages.Fetch(7, 1, True)
+    clients.send(account, question)
+    clients.end(0)
+    clients.turn()  # program 1 starts; program 2 and the question wait
+    clients.send(account, messages.Release((1,)))
+    while clients.running:
+        clients.end(0)
+        clients.turn()
+    assert [each for _, each in clients.done[-2:]] == [question, 1]
