@@ -120,7 +120,10 @@ def lose_and_go_on(runtime: rt.Runtime, breaks: Any, says: str, x: np.ndarray[An
         other = alone(SMALL)
         if breaks is shut_down:
             break_(SMALL).wait(PATIENCE_S)
-        here(SMALL).wait(PATIENCE_S)  # so host 0 has sent what it was told to before
+        # After the first one host 0 has sent what it was told to before. After the second one it has also noticed that
+        # its connection has ended, and host 1 has been told, which otherwise would read what came before.
+        for _ in range(2):
+            here(SMALL).wait(PATIENCE_S)
     began_s = time.monotonic()
     with pytest.raises(rt.LostError, match=f"lambda: shard 0 of input 0: {says}"):
         lost.numpy(PATIENCE_S)
