@@ -16,6 +16,7 @@ from experiments.real_islands.comparison import (
 )
 from experiments.report.comparison import Article, Cell, Section, Table
 from experiments.report.device_rows import device_rows
+from experiments.report.figure import ReportFigure
 from experiments.report.numbers import percent, seconds
 from experiments.report.page import Report
 
@@ -89,7 +90,7 @@ def _known(compared: Compared) -> tuple[str, str, str]:
     return share, f"{leads[0]:.0f} ms", f"{leads[1]:.0f} ms"
 
 
-def _picture(compared: Compared) -> Any:
+def _picture(compared: Compared) -> ReportFigure:
     """Draw the last moments of both."""
     end_ms = max(each["ts"] + each["dur"] for each in compared.events if each["ph"] == "X") / _US_PER_MS
     title = f"Under {compared.policy}"

@@ -41,11 +41,6 @@ class _Made(NamedTuple):
     output: Output
     habit: Habit
 
-    @property
-    def foreseen(self) -> Asked:
-        """What to ask for beforehand of a new array."""
-        return self.habit.foreseen(self.output.spec)
-
 
 _needed_in_ns: ContextVar[int] = ContextVar("needed_in_ns", default=-1)
 _MOST_UNNEEDED = 16
@@ -188,10 +183,14 @@ class Runtime(Operations):
             handles = [next(self._handles) for _ in made]
             taken = tuple(each.handle if isinstance(each, Array) else -1 for each in given)
             data = [memoryview(each).cast("B") for each in given if not isinstance(each, Array) and each.nbytes]
-            is_awaited = any(each.foreseen is Asked.BEING_THERE for each in made)
+            asked = [each.habit.foreseen(each.output.spec) for each in made]
+            is_awaited = Asked.BEING_THERE in asked
             execute = messages.Execute(number, taken, tuple(handles), _needed_in_ns.get(), is_awaited)
             self._connection.post(execute, *data)
-            arrays = {each.value: self._array(each, handle) for each, handle in zip(made, handles, strict=True)}
+            arrays = {
+                each.value: self._array(each, handle, what)
+                for each, handle, what in zip(made, handles, asked, strict=True)
+            }
             self._connection.flush()
         results = traced.program.results
         return [given[value.node] if value.node < len(given) else arrays[value] for value in results]
@@ -234,10 +233,9 @@ class Runtime(Operations):
     ) -> None:
         self.close()
 
-    def _array(self, made: _Made, handle: int) -> Array:
-        """Return a new array, and ask beforehand for what was asked for of the last one."""
+    def _array(self, made: _Made, handle: int, asked: Asked) -> Array:
+        """Return a new array, and ask for it beforehand."""
         spec, sharding, arrival = made.output.spec, made.output.sharding, None
-        asked = made.foreseen
         if asked is not Asked.NOTHING:
             arrival = Arrival(spec, sharding, asked is Asked.DATA)
             fetch = partial(messages.Fetch, handle=handle, data=arrival.has_data)

@@ -3,88 +3,27 @@
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
+from typing import Any
 
 from runtime.codec import MalformedError, decode_plain, plain_fields
-from runtime.messages.client_to_server import (
-    AddHost,
-    AddSlice,
-    AskStatus,
-    Execute,
-    Fetch,
-    Manage,
-    OpenPublished,
-    Publish,
-    RegisterFunction,
-    RegisterProgram,
-    Release,
-    RemoveHost,
-    Withdraw,
-)
-from runtime.messages.everybody import Failure, Hello
-from runtime.messages.executor_to_server import (
-    ConnectionEnded,
-    FlowOpened,
-    GroupsBroken,
-    LoansReturned,
-    ShardFailed,
-    ShardFetched,
-    ShardTaken,
-    Sized,
-    Usage,
-)
-from runtime.messages.server_to_client import (
-    Done,
-    Fetched,
-    FetchFailed,
-    HostAdded,
-    HostAdmitted,
-    HostRemoved,
-    Managed,
-    Opened,
-    Refused,
-    SliceAdded,
-    Status,
-    Welcome,
-)
-from runtime.messages.server_to_executor import (
-    Abort,
-    AskUsage,
-    CloseFlows,
-    DropClient,
-    FetchShard,
-    ForgetShards,
-    GiveShard,
-    LoadFunction,
-    LoadSubprogram,
-    OpenFlows,
-    Peers,
-    RankFlows,
-    ReleaseOn,
-    Run,
-    ShareOn,
-    TakeShard,
-)
+from runtime.messages import client_to_server, everybody, executor_to_server, server_to_client, server_to_executor
+from runtime.messages.client_to_server import Execute, Fetch, Release
+from runtime.messages.executor_to_server import ShardFetched, Sized
+from runtime.messages.server_to_client import Fetched
+from runtime.messages.server_to_executor import FetchShard, ReleaseOn, Run
 from runtime.words import from_words, to_words
-
-_BY_NAME = {
-    each.__name__: each
-    for each in (
-        *(Failure, Hello, AddSlice, RegisterFunction, RegisterProgram, AskStatus, Manage, AddHost, RemoveHost),
-        *(Publish, Withdraw, OpenPublished),
-        *(Welcome, SliceAdded, Refused, Managed, HostAdmitted, HostAdded, HostRemoved, FetchFailed, Status),
-        *(Done, Opened),
-        *(Peers, LoadFunction, LoadSubprogram, Abort, DropClient, AskUsage),
-        *(ShareOn, TakeShard, GiveShard, ForgetShards),
-        *(OpenFlows, CloseFlows, RankFlows, FlowOpened),
-        *(ShardFailed, ShardTaken, GroupsBroken, ConnectionEnded, LoansReturned, Usage),
-    )
-}
-
 
 _OF_WORDS = (Execute, Release, Fetch, Fetched, Run, ReleaseOn, FetchShard, ShardFetched, Sized)
 """Messages of every run. Their headers begin with their place in this row, those of others with a bracket."""
 _WORD = struct.Struct("!q")
 _SUBPROGRAM_AT = 1 + 2 * _WORD.size
+_BY_NAME: dict[str, Any] = {
+    name: kind
+    for module in (client_to_server, everybody, executor_to_server, server_to_client, server_to_executor)
+    for name, kind in vars(module).items()
+    if is_dataclass(kind) and kind.__module__ == module.__name__ and kind not in _OF_WORDS
+}
 _PLACES = {kind: bytes((place,)) for place, kind in enumerate(_OF_WORDS)}
 
 

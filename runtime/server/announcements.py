@@ -179,12 +179,11 @@ class Announcements:
             fits_alone = _fit([registration])
             (self._without_room if fits_alone else self._others).add(plan)
             return None
-        numbers = {host: number for number, _, hosts in plan.subprograms for host in hosts}
         for number, subprogram, hosts in plan.subprograms:
             for host in hosts:
                 self._hosts[host].load(number, subprogram, plan.functions)
         for host, flows in registration.flows_by_host.items():
-            self._hosts[host].channel.send(messages.OpenFlows(numbers[host], tuple(flows)))
+            self._hosts[host].channel.send(messages.OpenFlows(plan.number_of_host[host], tuple(flows)))
         self._flows.update(dict.fromkeys(registration.flows, registration))
         return registration
 
@@ -330,11 +329,10 @@ class Announcements:
         self._without_room.clear()
         for number in registration.flows:
             self._flows.pop(number, None)
-        numbers = {host: number for number, _, hosts in registration.plan.subprograms for host in hosts}
         for host, flows in registration.flows_by_host.items():
             if host in self._hosts:
-                closed = messages.CloseFlows(numbers[host], tuple(each.number for each in flows))
-                self._hosts[host].channel.send(closed)
+                number = registration.plan.number_of_host[host]
+                self._hosts[host].channel.send(messages.CloseFlows(number, tuple(each.number for each in flows)))
 
 
 def _fit(registrations: Iterable[Registration]) -> bool:

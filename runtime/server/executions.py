@@ -280,17 +280,25 @@ class Executions:
         )
         granted = tuple([(gang.stretch.first, gang.stretch.last) for gang in grants])
         account = execution.account
-        told = (arguments, results, granted, account.groups, message.is_awaited)
-        run = messages.Run(execution.number, account.number, 0, *told)
+        run = messages.Run(
+            execution.number,
+            account.number,
+            0,
+            arguments,
+            results,
+            granted,
+            account.groups,
+            message.is_awaited,
+        )
         headers = messages.encoded_runs(run, plan.numbers)
         for (number, subprogram, hosts), header in zip(plan.subprograms, headers, strict=True):
             frame = prefix(Kind.MESSAGE, header, 0)
             for host in hosts:
-                each = self._hosts[host]
-                each.load(number, subprogram, plan.functions)
-                each.channel.write(frame)
+                told = self._hosts[host]
+                told.load(number, subprogram, plan.functions)
+                told.channel.write(frame)
                 for edge, shard, data in pieces.get(host, ()):
-                    each.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
+                    told.channel.send_frame(Kind.PIECE, PIECE.pack(execution.number, edge, shard, 0), data)
 
     def _end(self, gang: Gang, now_s: float, occupied_s: float | None = None) -> None:
         self._gangs.pop(gang.number, None)

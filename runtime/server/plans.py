@@ -83,7 +83,7 @@ class PlannedProgram:
     """A lowered program, as it runs again and again.
 
     ``arguments`` cuts those that come with a request. ``subprograms`` are those of the lowered program, each with the
-    number under which hosts know it, and these hosts.
+    number under which hosts know it, and these hosts; ``number_of_host`` says it by host.
     """
 
     def __init__(
@@ -102,6 +102,7 @@ class PlannedProgram:
         hosts: list[list[int]] = [[] for _ in self.numbers]
         for host, index in lowered.subprogram_of_host.items():
             hosts[index].append(host)
+        self.number_of_host = {host: self.numbers[index] for host, index in lowered.subprogram_of_host.items()}
         self.subprograms = tuple(zip(self.numbers, lowered.subprograms, hosts, strict=True))
         self._calls = tuple(
             (self.function(placed.node), self.island(placed.node), gangs[placed.call.slice]) for placed in lowered.calls

@@ -159,8 +159,10 @@ class Registration:
         self._told_s = self._times_s()
 
     def _positions_in(self, template: Template) -> dict[int, Position]:
+        edges = {each.edge for flows in self.flows_by_host.values() for each in flows}
+        positions = {edge: template.flow_of.of_edge(edge) for edge in edges}
         return {
-            each.number: template.flow_of.of_edge(each.edge)[source, each.host]
+            each.number: positions[each.edge][source, each.host]
             for source, flows in self.flows_by_host.items()
             for each in flows
         }

@@ -1,7 +1,6 @@
 """``trainyard demo --islands``: two tenants' programs on two islands and one link, under one policy after the other."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ from experiments.report.numbers import percent, seconds
 from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import RunError
 from trainyard.cli.exits import fail, tell
-from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
+from trainyard.cli.output import PrintableConsole, ReportFiles, number_table, write_trace
 from trainyard.plans import plan
 from trainyard.progress import progress
 from workloads.loading import SHIPPED_SCENARIOS
@@ -36,10 +35,7 @@ def demonstrate_islands(out: Path, figures: Path | None, figure_format: FigureFo
     from experiments.real_islands.report import islands_report
 
     _print(alone_s, compared)
-    try:
-        trace.write_text(json.dumps({"traceEvents": list(compared[-1].events)}), encoding="utf-8")
-    except OSError as error:
-        fail(f"{trace}: cannot be written: {error.strerror}")
+    write_trace(compared[-1].events, trace)
     tell(f"written: {trace}")
     files.save(islands_report(alone_s, compared))
 

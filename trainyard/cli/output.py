@@ -1,10 +1,11 @@
 """What commands print and write: tables, paths in words, report pages and figures."""
 
+import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -166,6 +167,14 @@ class ReportFiles:
             fail(f"{error.filename or paths[0]}: cannot be written: {error.strerror}")
         for path in paths:
             _say_written(path)
+
+
+def write_trace(events: Iterable[Mapping[str, Any]], file: Path) -> None:
+    """Write events of the Trace Event Format for Perfetto or Chrome, or end the command."""
+    try:
+        file.write_text(json.dumps({"traceEvents": list(events)}), encoding="utf-8")
+    except OSError as error:
+        fail(f"{file}: cannot be written: {error.strerror}")
 
 
 def _say_written(path: Path) -> None:

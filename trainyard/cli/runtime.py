@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import json
 import secrets
 import signal
 import tempfile
@@ -18,7 +17,7 @@ from rich.console import Group
 
 from hostlib.addresses import check_server
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
-from trainyard.cli.output import PrintableConsole
+from trainyard.cli.output import PrintableConsole, write_trace
 from trainyard.cli.runtime_clients import read_clients, write_first_client
 from trainyard.cli.runtime_network import read_network_hosts
 from trainyard.cli.runtime_pictures import draw, picture_format
@@ -310,10 +309,7 @@ def trace(
     file_format = None if picture is None else picture_format(picture)
     with _connected(address, clients, name) as connected:
         events = connected.trace()
-    try:
-        file.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
-    except OSError as error:
-        fail(f"{file}: cannot be written: {error.strerror}")
+    write_trace(events, file)
     share = announced_before_producer_end(events)
     if share is not None:
         tell(f"transfers that were announced before what they sent had been made: {share:.1%}")
