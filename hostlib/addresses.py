@@ -48,6 +48,14 @@ def check_address(address: str) -> str:
         raise ValueError(f"address: {error}, got {address!r:.200}") from None
 
 
+def listed_addresses(text: str) -> tuple[str, ...]:
+    """Return the addresses in a text that has commas between them, such as ``TRAINYARD_CONTROLLER``.
+
+    Raises ValueError as ``check_address`` does.
+    """
+    return tuple(check_address(part.strip()) for part in text.split(",") if part.strip())
+
+
 def unique_addresses(address: str | Sequence[str]) -> tuple[str, ...]:
     """Return one or several addresses, each once. Raises ValueError if there is none, and as ``check_address``."""
     addresses = (address,) if isinstance(address, str) else tuple(dict.fromkeys(address))

@@ -8,18 +8,20 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from hostlib import checks
-from hostlib.addresses import check_address
+from hostlib.addresses import check_address, listed_addresses
 from hostlib.connection import Connection
 from hostlib.credentials import Credentials
 from hostlib.files import read_file
+from hostlib.service_manager import ServiceManager
 from hostlib.telemetry.host_agent import AgentStatus, HostAgent
 from hostlib.telemetry.interfaces import Interface, InterfaceError, find_interface
 from hostlib.telemetry.probe_agent import ProbeAgent
@@ -54,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interfaces = [find_interface(asked) for asked in options.nic]
         _check_different(interfaces)
         owner_token = _owner_token(options.owner_token_file)
-        credentials = _credentials(options)
+        controllers = options.controller or _default_controllers()
+        credentials = _credentials(options, controllers)
     except InterfaceError as error:
         print(f"--nic {error}", file=sys.stderr)
         return 2
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     try:
-        asyncio.run(_serve(options, interfaces, owner_token, credentials))
+        asyncio.run(_serve(options, interfaces, controllers, owner_token, credentials))
     except OSError as error:
         print(f"the agent failed: {error}", file=sys.stderr)
         return 1
@@ -92,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         type=_address,
         metavar="ADDRESS",
-        help=f"HOST:PORT or unix:/PATH of the controller, {_CONTROLLER} by default; repeat it for several controllers",
+        help="HOST:PORT or unix:/PATH of the controller; repeat it for several controllers; default:"
+        f" TRAINYARD_CONTROLLER, with commas between several, else {_CONTROLLER}",
     )
     add(
         "--owner-token-file",
@@ -146,21 +150,34 @@ def _owner_token(file: Path | None) -> str | None:
     return checks.name(str(file), read_file(file).decode(errors="replace").strip())
 
 
-def _credentials(options: argparse.Namespace) -> Credentials:
+def _default_controllers() -> Sequence[str]:
+    """Return the controllers of the environment, else the one on this machine. Raises ValueError."""
+    try:
+        return listed_addresses(os.environ.get("TRAINYARD_CONTROLLER", "")) or (_CONTROLLER,)
+    except ValueError as error:
+        raise ValueError(f"TRAINYARD_CONTROLLER: {error}") from None
+
+
+def _credentials(options: argparse.Namespace, controllers: Iterable[str]) -> Credentials:
     """Return the credentials of the options, and of the environment for those not given. Raises ValueError."""
     credentials = Credentials.from_environment(
         ca=options.ca, certificate=options.certificate, key=options.key, token_file=options.token_file
     )
-    for address in options.controller or [_CONTROLLER]:
+    for address in controllers:
         credentials.check(address)
     return credentials
 
 
 async def _serve(
-    options: argparse.Namespace, interfaces: Sequence[Interface], owner_token: str | None, credentials: Credentials
+    options: argparse.Namespace,
+    interfaces: Sequence[Interface],
+    controllers: Sequence[str],
+    owner_token: str | None,
+    credentials: Credentials,
 ) -> None:
     """Probe until a signal ends the process. Raises OSError if the host's NICs cannot send or receive probes."""
     stop, asked = asyncio.Event(), asyncio.Event()
+    manager = ServiceManager.from_environment()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -170,17 +187,18 @@ async def _serve(
         if not options.leave_probes:
             for interface in interfaces:
                 _add_ingress_filter(interface, stack)
-        connection = await stack.enter_async_context(
-            Connection(options.controller or [_CONTROLLER], owner_token, credentials=credentials)
-        )
+        connection = await stack.enter_async_context(Connection(controllers, owner_token, credentials=credentials))
         # The probes of an agent before this one still count as its own.
         await asyncio.sleep(_START_S)
         rates_bps = {interface.address: interface.rate_bps for interface in interfaces}
         agent = HostAgent(ProbeAgent(options.host, rates_bps, secrets.randbits(32)), sockets, connection)
         nics = ", ".join(f"{nic.name} ({nic.address}, {nic.rate_bps / 1e9:g} Gbit/s)" for nic in interfaces)
         print(f"probing for {options.host} by {nics}", file=sys.stderr, flush=True)
-        work = [asyncio.create_task(part) for part in (agent.run(), _print_status(agent, asked, options), stop.wait())]
+        manager.ready(f"probing for {options.host} by {nics}")
+        parts = (agent.run(), _print_status(agent, asked, options, manager), manager.keep_alive(), stop.wait())
+        work = [asyncio.create_task(part) for part in parts]
         done, pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        manager.stopping()
         for part in pending:
             part.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
@@ -198,20 +216,25 @@ def _add_ingress_filter(interface: Interface, stack: contextlib.AsyncExitStack) 
         )
 
 
-async def _print_status(agent: HostAgent, asked: asyncio.Event, options: argparse.Namespace) -> None:
-    """Print the agent's status at intervals and on SIGUSR1."""
+async def _print_status(
+    agent: HostAgent, asked: asyncio.Event, options: argparse.Namespace, manager: ServiceManager
+) -> None:
+    """Print the agent's status, and tell the service manager, at intervals and on SIGUSR1."""
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(options.every_s):
                 await asked.wait()
         asked.clear()
-        _print(agent.status(), as_json=options.json)
+        status = agent.status()
+        manager.status(_line(status))
+        _print(status, as_json=options.json)
 
 
 def _print(status: AgentStatus, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(asdict(status)), flush=True)
-        return
+    print(json.dumps(asdict(status)) if as_json else _line(status), flush=True)
+
+
+def _line(status: AgentStatus) -> str:
     said = [
         f"targets {status.targets:,}",
         f"probes sent {status.sent:,}",
@@ -221,7 +244,7 @@ def _print(status: AgentStatus, *, as_json: bool) -> None:
         f"exchanges with the controller {status.exchanges:,}",
         *([status.problem] if status.problem else []),
     ]
-    print(f"{status.host}: {', '.join(said)}", flush=True)
+    return f"{status.host}: {', '.join(said)}"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from hostlib.client import Client
 from hostlib.credentials import Credentials
 from hostlib.errors import RefusalReason, RefusedError
 from hostlib.task_graph import TaskGraph
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Nic, Profile, Sent
+from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, Job, Nic, NicPair, PathLoad, Profile, Sent
 
 _LOG = logging.getLogger(__name__)
 
@@ -128,6 +128,11 @@ class BlockingClient:
         """See ``Client.locate_nics``."""
         timeout_s = checks.number("timeout_s", timeout_s)
         return self._wait(self._client.locate_nics(addresses, timeout_s), timeout_s + _PATIENCE_S)
+
+    def path_loads(self, pairs: Sequence[NicPair], timeout_s: float) -> tuple[PathLoad, ...] | None:
+        """See ``Client.path_loads``."""
+        timeout_s = checks.number("timeout_s", timeout_s)
+        return self._wait(self._client.path_loads(pairs, timeout_s), timeout_s + _PATIENCE_S)
 
     def directives(self, job: str) -> Iterator[Directives]:
         """See ``Client.directives``. Blocks, so iterate in a thread of its own."""

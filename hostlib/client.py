@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Address
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from hostlib import checks
 from hostlib.addresses import unique_addresses
@@ -18,12 +18,25 @@ from hostlib.job_session import Clock, JobSession, WallClock
 from hostlib.messages import MAX_TASK_GRAPH_BYTES, task_graph_to_wire
 from hostlib.reachability import Reachability
 from hostlib.task_graph import TaskGraph
-from hostlib.types import Directives, FlowGroup, FlowGroupAssignments, GroupInstance, Job, Nic, Profile, Sent
+from hostlib.types import (
+    Directives,
+    FlowGroup,
+    FlowGroupAssignments,
+    GroupInstance,
+    Job,
+    Nic,
+    NicPair,
+    PathLoad,
+    Profile,
+    Sent,
+)
 
 _LOG = logging.getLogger(__name__)
 
 _FAREWELL_S = 1.0
 _RETRY_S = 0.5
+
+_Answer = TypeVar("_Answer")
 
 
 class Client:
@@ -187,17 +200,29 @@ class Client:
         Raises RefusedError if the controller refuses, with the reason UNSUPPORTED if it is too old for the call.
         """
         addresses = checks.items("addresses", addresses, IPv4Address)
+        return await self._answered(lambda: self._connection.locate_nics(addresses), timeout_s)
+
+    async def path_loads(self, pairs: Sequence[NicPair], timeout_s: float) -> tuple[PathLoad, ...] | None:
+        """Ask how loaded the paths between NICs are, in the order of the pairs.
+
+        It waits and refuses as ``locate_nics`` does, and needs no job either.
+        """
+        pairs = checks.items("pairs", pairs, NicPair)
+        return await self._answered(lambda: self._connection.path_loads(pairs), timeout_s)
+
+    async def _answered(self, ask: Callable[[], Awaitable[_Answer]], timeout_s: float) -> _Answer | None:
+        """Ask until a controller answers, but for so many seconds."""
         timeout_s = checks.number("timeout_s", timeout_s)
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._located(addresses)
+                return await self._asked(ask)
         except TimeoutError:
             return None
 
-    async def _located(self, addresses: Sequence[IPv4Address]) -> tuple[Nic | None, ...]:
+    async def _asked(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
         while True:
             try:
-                nics = await self._connection.locate_nics(addresses)
+                answer = await ask()
             except UnreachableError as error:
                 self._reachability.note_silence(str(error), self._clock.now_s())
             except RefusedError:
@@ -207,7 +232,7 @@ class Client:
                 raise RefusedError(RefusalReason.FAILED, f"the host library failed: {error}") from error
             else:
                 self._reachability.note_answer()
-                return nics
+                return answer
             await asyncio.sleep(_RETRY_S)
 
     def _session(self, job: str) -> JobSession:

@@ -16,12 +16,15 @@ from hostlib.credentials import Credentials
 from hostlib.failover_channel import FailoverChannel
 from hostlib.messages import (
     MAX_ADDRESSES_PER_CALL,
+    MAX_PAIRS_PER_CALL,
     directives_from_wire,
     five_tuple_from_wire,
     flow_groups_to_wire,
     instance_to_wire,
     job_to_wire,
     locations_from_wire,
+    path_loads_from_wire,
+    path_loads_to_wire,
     plan_from_wire,
     profile_to_wire,
     task_graph_to_wire,
@@ -37,6 +40,8 @@ from hostlib.types import (
     GroupInstance,
     Job,
     Nic,
+    NicPair,
+    PathLoad,
     PlanInForce,
     Profile,
 )
@@ -153,10 +158,23 @@ class Connection:
 
         Raises ValueError for what is no address, and for an answer that nobody can read.
         """
-        numbers = [int(address) for address in checks.items("addresses", addresses, IPv4Address)]
+        numbers = [int.from_bytes(address.packed) for address in checks.items("addresses", addresses, IPv4Address)]
         nics: list[Nic | None] = []
         for first in range(0, len(numbers), MAX_ADDRESSES_PER_CALL):
             request = wire.LocateNicsRequest(addresses=numbers[first : first + MAX_ADDRESSES_PER_CALL])
             response = await self._channel.call(methods.LOCATE_NICS, request, self._deadline_s)
             nics += locations_from_wire(response, len(request.addresses))
         return tuple(nics)
+
+    async def path_loads(self, pairs: Sequence[NicPair]) -> tuple[PathLoad, ...]:
+        """Return how loaded the paths between NICs are, in the order of the pairs.
+
+        Raises ValueError for what is no pair, and for an answer that nobody can read.
+        """
+        pairs = checks.items("pairs", pairs, NicPair)
+        loads: list[PathLoad] = []
+        for first in range(0, len(pairs), MAX_PAIRS_PER_CALL):
+            request = path_loads_to_wire(pairs[first : first + MAX_PAIRS_PER_CALL])
+            response = await self._channel.call(methods.GET_PATH_LOADS, request, self._deadline_s)
+            loads += path_loads_from_wire(response, len(request.pairs))
+        return tuple(loads)

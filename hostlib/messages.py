@@ -18,7 +18,9 @@ from hostlib.types import (
     Job,
     JobDecision,
     Nic,
+    NicPair,
     Path,
+    PathLoad,
     PlanInForce,
     Profile,
 )
@@ -33,6 +35,9 @@ MAX_TASK_GRAPH_BYTES = 7 << 19
 
 MAX_ADDRESSES_PER_CALL = 4096
 """Of a request to locate NICs."""
+
+MAX_PAIRS_PER_CALL = 1024
+"""Of a request for the loads of paths."""
 
 _BATCH_BYTES = 1 << 20
 
@@ -99,19 +104,20 @@ def _task_to_wire(task: Task) -> wire.Task:
 
 def _flow_to_wire(flow: Flow) -> wire.Flow:
     return wire.Flow(
-        source=wire.Nic(host=flow.source.host, nic=flow.source.index),
-        destination=wire.Nic(host=flow.destination.host, nic=flow.destination.index),
+        source=_nic_to_wire(flow.source),
+        destination=_nic_to_wire(flow.destination),
         size_bytes=flow.size_bytes,
         offset_s=flow.offset_s,
         five_tuple=None if flow.five_tuple is None else _five_tuple_to_wire(flow.five_tuple),
         held_source_port=flow.held_source_port,
+        tcp_port=flow.tcp_port,
     )
 
 
 def _five_tuple_to_wire(five_tuple: FiveTuple) -> wire.FiveTuple:
     return wire.FiveTuple(
-        source_address=int(five_tuple.source_address),
-        destination_address=int(five_tuple.destination_address),
+        source_address=int.from_bytes(five_tuple.source_address.packed),
+        destination_address=int.from_bytes(five_tuple.destination_address.packed),
         protocol=five_tuple.protocol,
         source_port=five_tuple.source_port,
         destination_port=five_tuple.destination_port,
@@ -170,6 +176,22 @@ def locations_from_wire(message: wire.LocateNicsResponse, num_addresses: int) ->
     return [_nic_from_wire(one.nic) if one.HasField("nic") else None for one in message.locations]
 
 
+def path_loads_to_wire(pairs: Sequence[NicPair]) -> wire.GetPathLoadsRequest:
+    """Convert a question about the paths between NICs."""
+    return wire.GetPathLoadsRequest(
+        pairs=[
+            wire.NicPair(source=_nic_to_wire(pair.source), destination=_nic_to_wire(pair.destination)) for pair in pairs
+        ]
+    )
+
+
+def path_loads_from_wire(message: wire.GetPathLoadsResponse, num_pairs: int) -> list[PathLoad]:
+    """Convert the loads of the paths of so many pairs. Raises ValueError for an answer about more or fewer."""
+    if len(message.loads) != num_pairs:
+        raise ValueError(f"loads: the controller answered {len(message.loads)} for {num_pairs} pairs")
+    return [PathLoad(one.load if one.HasField("load") else None, one.free_bps) for one in message.loads]
+
+
 def _job_decision_from_wire(message: wire.JobDecision) -> JobDecision:
     return JobDecision(
         message.name,
@@ -196,6 +218,10 @@ def _flow_decision_from_wire(message: wire.FlowDecision) -> FlowDecision:
         message.level,
         message.order,
     )
+
+
+def _nic_to_wire(nic: Nic) -> wire.Nic:
+    return wire.Nic(host=nic.host, nic=nic.index)
 
 
 def _nic_from_wire(message: wire.Nic) -> Nic:

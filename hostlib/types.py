@@ -75,6 +75,40 @@ class Nic:
 
 
 @dataclass(frozen=True, slots=True)
+class NicPair:
+    """NICs of two hosts, of which the first one sends."""
+
+    source: Nic
+    destination: Nic
+
+    def __post_init__(self) -> None:
+        if (
+            checks.instance("source", self.source, Nic).host
+            == checks.instance("destination", self.destination, Nic).host
+        ):
+            raise ValueError(
+                f"destination: expected another host than the source's, got {checks.shown(self.source.host)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PathLoad:
+    """The best that the candidate paths between two NICs offer.
+
+    Where the busiest link of a path is least busy, ``load`` is the share of its rate that is in use. What is planned
+    may add up to more than 1; None: no path is left. ``free_bps`` is the most that a path has left on all its links.
+    """
+
+    load: float | None
+    free_bps: float
+
+    def __post_init__(self) -> None:
+        if self.load is not None:
+            _set(self, "load", checks.number("load", self.load))
+        _set(self, "free_bps", checks.number("free_bps", self.free_bps))
+
+
+@dataclass(frozen=True, slots=True)
 class FiveTuple:
     """The header fields that identify a flow."""
 
@@ -98,8 +132,8 @@ class Flow:
     """The bytes that one iteration sends on one connection.
 
     ``offset_s`` is the ideal finish relative to the group's reference time. Without a ``five_tuple`` the controller
-    assigns one, and may change its source port later. ``held_source_port`` is a port that it assigned before and that
-    is to stay.
+    assigns one, and may change its source port later: of a TCP connection to ``tcp_port`` of the destination if that is
+    given, else of UDP to port 4791. ``held_source_port`` is a port that it assigned before and that is to stay.
     """
 
     source: Nic
@@ -108,6 +142,7 @@ class Flow:
     offset_s: float = 0.0
     five_tuple: FiveTuple | None = None
     held_source_port: int | None = None
+    tcp_port: int | None = None
 
     def __post_init__(self) -> None:
         # Jobs make very many of them, so what is right is found quickly.
@@ -122,6 +157,10 @@ class Flow:
             checks.instance("five_tuple", self.five_tuple, FiveTuple)
         if self.held_source_port is not None:
             _set(self, "held_source_port", checks.integer("held_source_port", self.held_source_port, 0, MAX_PORT))
+        if self.tcp_port is not None:
+            _set(self, "tcp_port", checks.integer("tcp_port", self.tcp_port, 1, MAX_PORT))
+            if self.five_tuple is not None:
+                raise ValueError("tcp_port: expected none beside a five_tuple, which has the port already")
 
 
 @dataclass(frozen=True, slots=True)

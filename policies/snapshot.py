@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.job import Job
+from policies.pins import Pin
 from policies.plan import Plan
 
 
@@ -85,6 +86,7 @@ class Snapshot:
         seed: Seeds all randomness of the policy.
         profiled: The name of the job that is being measured. It has level ``num_levels`` for itself, above those of the
             policy.
+        pins: What operators have decided by hand. Whoever carries out a Plan applies them to it, after the policy.
     """
 
     time_s: float
@@ -96,6 +98,7 @@ class Snapshot:
     previous: Plan | None = None
     seed: int = 1
     profiled: str | None = None
+    pins: tuple[Pin, ...] = ()
 
     @property
     def foreign_utilisation(self) -> npt.NDArray[np.float64]:

@@ -29,7 +29,7 @@ from policies.plan import JobPlan, Plan
 from policies.policy import Policy, decide
 from policies.snapshot import Links, LinkState, OrderKeeper, Snapshot
 from policies.validation import InvalidPlanError, check_plan
-from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, Address, FiveTuple
 from topologies.fabric import Path
 from topologies.paths import Paths
 
@@ -217,7 +217,7 @@ def _random_flow(key: FlowKey, chance: random.Random, num_links: int, size_bytes
         path = tuple(chance.sample(range(num_links), chance.randint(1, 3)))
         if path not in paths:
             paths.append(path)
-    five_tuple = FiveTuple(1, 2, UDP_PROTOCOL, chance.randint(49_152, 65_535), FLOW_DESTINATION_PORT)
+    five_tuple = FiveTuple(Address(1), Address(2), UDP_PROTOCOL, chance.randint(49_152, 65_535), FLOW_DESTINATION_PORT)
     return Flow(key, five_tuple, size_bytes, chance.choice((0.0, 0.0, 0.5, 1.0)), Paths(paths), chance.choice(paths))
 
 

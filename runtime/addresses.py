@@ -19,7 +19,7 @@ _OF_TCP = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
 )
-"""A peer that only falls silent is known after 30 s. Its kernel answers; so its process may be busy for longer."""
+"""A peer that only falls silent is known after 30 s at least. Its kernel answers, so its process may be busy longer."""
 
 
 def listening(address: str) -> socket.socket:
@@ -85,10 +85,10 @@ def dialled(address: str) -> socket.socket:
     return connected
 
 
-def dialling(address: str, source: str = "") -> socket.socket:
+def dialling(address: str, source: str = "", source_port: int = 0) -> socket.socket:
     """Return a socket that connects to an address; over TCP it may do so still, from the address ``source`` if given.
 
-    Raises OSError and ValueError.
+    Several connections have one ``source_port`` if they lead elsewhere. Raises OSError and ValueError.
     """
     if _path(address) is not None:
         return dialled(address)
@@ -97,8 +97,9 @@ def dialling(address: str, source: str = "") -> socket.socket:
     connecting = socket.socket(family, kind, protocol)
     connecting.setblocking(False)
     try:
-        if source:
-            connecting.bind((source, 0))
+        if source or source_port:
+            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            connecting.bind((source, source_port))
         connecting.connect(place)
     except BlockingIOError:
         pass

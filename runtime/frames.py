@@ -44,6 +44,8 @@ class Kind(IntEnum):
     """What was lent cannot be read, and is to be sent (``RETURN``)."""
     ARRIVED = 10
     """So many pieces of a connection have arrived (``ARRIVED``)."""
+    LAST = 11
+    """Nothing follows on a connection: who receives it is to close it."""
 
 
 PIECE = struct.Struct("!qiii")

@@ -55,7 +55,7 @@ def loaded(description: Mapping[str, Any]) -> Callable[..., Any]:
     tree = _parsed(description["text"])
     _drop_annotations(tree)
     ast.increment_lineno(tree, description["line"] - 1)
-    exec(compile(tree, description["file"], "exec"), names)  # nosec B102 - authenticated clients' functions
+    exec(compile(tree, description["file"], "exec"), names)  # nosec B102 # authenticated clients' functions
     made = names[description["name"]]
     assert callable(made)
     return made  # type: ignore[no-any-return]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from topologies.documents import Document, DocumentError, read_document
-from topologies.files import shown_path
+from topologies.documents import Document, DocumentError, read_configuration
 from topologies.problems import Problem
 from topologies.specification import Topology
 from workloads.scenario import Scenario
@@ -28,19 +27,19 @@ def load_scenario(path: Path, policies: Collection[str] | None = None) -> Scenar
 
     The scenario's policy must be one of ``policies``; None accepts any.
     """
-    return scenario_of(path, read_scenario_document(path), policies)
+    return scenario_of(read_scenario_document(path), policies)
 
 
-def scenario_of(path: Path, document: Document, policies: Collection[str] | None = None) -> Scenario:
+def scenario_of(document: Document, policies: Collection[str] | None = None) -> Scenario:
     """Return the scenario of a document. Raises ScenarioError with all its problems, as ``load_scenario`` does."""
-    _refuse(path, (*document.problems, *find_problems(document.contents, policies)))
+    _refuse(document, (*document.problems, *find_problems(document.contents, policies)))
     return Scenario.model_validate(document.contents)
 
 
 def read_scenario_document(path: Path) -> Document:
-    """Read a YAML file. Raises ScenarioError where it cannot be read or parsed."""
+    """Read a YAML file, with the fabric file that it may name. Raises ScenarioError where one cannot be used."""
     try:
-        return read_document(path)
+        return read_configuration(path)
     except DocumentError as error:
         raise ScenarioError(error.messages) from error
 
@@ -56,10 +55,10 @@ def load_topology(path: Path) -> Topology:
     if isinstance(contents, Mapping) and not contents.keys() & {"name", "jobs"}:
         # Such a file needs no name and no jobs; unknown keys are still errors.
         found = [problem for problem in found if problem.location[0] not in ("name", "jobs")]
-    _refuse(path, (*document.problems, *found))
+    _refuse(document, (*document.problems, *found))
     return _TOPOLOGY.validate_python(contents["topology"])
 
 
-def _refuse(path: Path, problems: Sequence[Problem]) -> None:
+def _refuse(document: Document, problems: Sequence[Problem]) -> None:
     if problems:
-        raise ScenarioError(tuple(f"{shown_path(path)}: {problem}" for problem in problems))
+        raise ScenarioError(document.messages(problems))

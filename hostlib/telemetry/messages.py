@@ -30,8 +30,8 @@ def _report_to_wire(report: ProbeReport, clock_ns: int) -> wire.ProbeReport:
     flow, mark = report.probe.five_tuple, report.probe.mark
     return wire.ProbeReport(
         five_tuple=wire.FiveTuple(
-            source_address=int(flow.source_address),
-            destination_address=int(flow.destination_address),
+            source_address=int.from_bytes(flow.source_address.packed),
+            destination_address=int.from_bytes(flow.destination_address.packed),
             protocol=flow.protocol,
             source_port=flow.source_port,
             destination_port=flow.destination_port,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from hostlib import checks
-from hostlib.addresses import check_address
+from hostlib.addresses import listed_addresses
 from hostlib.credentials import Credentials
 
 _SCHEDULERS = (
@@ -60,7 +60,7 @@ class Settings:
         """
         given = controller or environment.get("TRAINYARD_CONTROLLER", "")
         return cls(
-            controllers=tuple(check_address(part.strip()) for part in given.split(",") if part.strip()),
+            controllers=listed_addresses(given),
             job=checks.name("job", job or environment.get("TRAINYARD_JOB") or default_job(environment)),
             credentials=credentials or Credentials.from_environment(),
             owner_token=environment.get("TRAINYARD_OWNER_TOKEN") or None,

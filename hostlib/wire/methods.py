@@ -42,3 +42,4 @@ DEREGISTER_JOB = Method("DeregisterJob", wire.DeregisterJobRequest, wire.Deregis
 EXCHANGE_PROBES = Method("ExchangeProbes", wire.ExchangeProbesRequest, wire.ExchangeProbesResponse)
 GET_PLAN = Method("GetPlan", wire.GetPlanRequest, wire.GetPlanResponse)
 LOCATE_NICS = Method("LocateNics", wire.LocateNicsRequest, wire.LocateNicsResponse)
+GET_PATH_LOADS = Method("GetPathLoads", wire.GetPathLoadsRequest, wire.GetPathLoadsResponse)

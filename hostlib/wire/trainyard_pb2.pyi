@@ -63,20 +63,22 @@ class FiveTuple(_message.Message):
     def __init__(self, source_address: _Optional[int] = ..., destination_address: _Optional[int] = ..., protocol: _Optional[int] = ..., source_port: _Optional[int] = ..., destination_port: _Optional[int] = ...) -> None: ...
 
 class Flow(_message.Message):
-    __slots__ = ("source", "destination", "size_bytes", "offset_s", "five_tuple", "held_source_port")
+    __slots__ = ("source", "destination", "size_bytes", "offset_s", "five_tuple", "held_source_port", "tcp_port")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     OFFSET_S_FIELD_NUMBER: _ClassVar[int]
     FIVE_TUPLE_FIELD_NUMBER: _ClassVar[int]
     HELD_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    TCP_PORT_FIELD_NUMBER: _ClassVar[int]
     source: Nic
     destination: Nic
     size_bytes: int
     offset_s: float
     five_tuple: FiveTuple
     held_source_port: int
-    def __init__(self, source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., size_bytes: _Optional[int] = ..., offset_s: _Optional[float] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ..., held_source_port: _Optional[int] = ...) -> None: ...
+    tcp_port: int
+    def __init__(self, source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ..., size_bytes: _Optional[int] = ..., offset_s: _Optional[float] = ..., five_tuple: _Optional[_Union[FiveTuple, _Mapping]] = ..., held_source_port: _Optional[int] = ..., tcp_port: _Optional[int] = ...) -> None: ...
 
 class FlowGroup(_message.Message):
     __slots__ = ("name", "flows")
@@ -423,3 +425,31 @@ class NicLocation(_message.Message):
     NIC_FIELD_NUMBER: _ClassVar[int]
     nic: Nic
     def __init__(self, nic: _Optional[_Union[Nic, _Mapping]] = ...) -> None: ...
+
+class GetPathLoadsRequest(_message.Message):
+    __slots__ = ("pairs",)
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    pairs: _containers.RepeatedCompositeFieldContainer[NicPair]
+    def __init__(self, pairs: _Optional[_Iterable[_Union[NicPair, _Mapping]]] = ...) -> None: ...
+
+class NicPair(_message.Message):
+    __slots__ = ("source", "destination")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    source: Nic
+    destination: Nic
+    def __init__(self, source: _Optional[_Union[Nic, _Mapping]] = ..., destination: _Optional[_Union[Nic, _Mapping]] = ...) -> None: ...
+
+class GetPathLoadsResponse(_message.Message):
+    __slots__ = ("loads",)
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    loads: _containers.RepeatedCompositeFieldContainer[PathLoad]
+    def __init__(self, loads: _Optional[_Iterable[_Union[PathLoad, _Mapping]]] = ...) -> None: ...
+
+class PathLoad(_message.Message):
+    __slots__ = ("load", "free_bps")
+    LOAD_FIELD_NUMBER: _ClassVar[int]
+    FREE_BPS_FIELD_NUMBER: _ClassVar[int]
+    load: float
+    free_bps: float
+    def __init__(self, load: _Optional[float] = ..., free_bps: _Optional[float] = ...) -> None: ...

@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-import subprocess  # nosec B404 - starts our own module
+import subprocess  # nosec B404 # starts our own module
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class LocalRuntime(Runtime):
             tuple(controllers),
             ray,
         )
-        self._server = subprocess.Popen(  # nosec B603 - our own interpreter and module
+        self._server = subprocess.Popen(  # nosec B603 # our own interpreter and module
             [sys.executable, "-m", "runtime.server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

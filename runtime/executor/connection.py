@@ -43,7 +43,7 @@ class Connection:
         self.on_frame = on_frame
         self.on_close = on_close
         self._unsent: deque[memoryview] = deque()
-        self._is_closed = False
+        self.is_closed = False
         self.reader = FrameReader()
         self.is_trusted = False
         self.cause = ""
@@ -57,7 +57,7 @@ class Connection:
 
     def send(self, kind: int, header: bytes, payload: bytes | memoryview = b"") -> None:
         """Send a frame. The payload must not change any more. Sending on a closed connection does nothing."""
-        if self._is_closed:
+        if self.is_closed:
             return
         head = prefix(kind, header, len(payload))
         if self._unsent:
@@ -79,14 +79,14 @@ class Connection:
     def send_at(self, level: int, rate_bps: float | None) -> None:
         """Mark packets as CS0 to CS7, and send no faster than a rate, if there is one. It is for TCP over IPv4."""
         octets_per_s = _UNLIMITED if rate_bps is None else max(1, int(rate_bps) // _BITS)
-        if not self._is_closed:
+        if not self.is_closed:
             self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, level << _LEVEL_SHIFT)
             self._socket.setsockopt(socket.SOL_SOCKET, _MAX_PACING_RATE, struct.pack("=Q", octets_per_s))
 
-    def source(self) -> tuple[str, int]:
-        """Return address and port from which it sends over TCP. Raises OSError once it is closed."""
-        address, port = self._socket.getsockname()[:2]
-        return address, port
+    def source_port(self) -> int:
+        """Return the port from which it sends over TCP. Raises OSError once it is closed."""
+        port: int = self._socket.getsockname()[1]
+        return port
 
     def take_descriptor(self) -> int | None:
         """Return the descriptor that came with a frame, which is the caller's then; None where none came."""
@@ -95,8 +95,8 @@ class Connection:
 
     def close(self, cause: str = "") -> None:
         """Close the connection, and say so."""
-        if not self._is_closed:
-            self._is_closed = True
+        if not self.is_closed:
+            self.is_closed = True
             self.cause = cause
             descriptor = self.take_descriptor()
             if descriptor is not None:
@@ -124,7 +124,7 @@ class Connection:
         try:
             for frame in self.reader.received(size):
                 self.on_frame(self, frame)
-                if self._is_closed:
+                if self.is_closed:
                     return
         except FrameError as error:
             self.is_refused = True

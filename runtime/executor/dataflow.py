@@ -1,29 +1,25 @@
 """The dataflow of a host: executions of subprograms, and arrays on their way between computations.
 
-Everything is addressed by tuples (execution, edge, destination shard, source shard). A computation becomes ready when
-all pieces of its inputs have come; nothing passes between the nodes of one shard but a reference. Pieces may come
-before the server's ``Run``, since all hosts are told at once: they wait for it.
+A computation becomes ready when all pieces of its inputs have come (``arrivals``); nothing passes between the nodes of
+one shard but a reference.
 """
 
 import math
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from runtime.executor.assembly import Assembly
+from runtime.executor.arrivals import Arrivals
 from runtime.executor.computations import Array, Computation, Done, LoadedFunction
 from runtime.executor.executions import Execution, LoadedSubprogram, Stretch
 from runtime.executor.groups import GroupKey, ShardGroup
-from runtime.executor.hops import Arrival, Delivery
+from runtime.executor.hops import Delivery
 from runtime.executor.landings import Landing, Landings
-from runtime.executor.pieces import array_of, shape_of
 from runtime.executor.reservations import Reservations
 from runtime.executor.reserved import Held
 from runtime.executor.store import HostStore
-from runtime.frames import FrameError
-from runtime.lowering.subprograms import Receipt, Send, Subprogram
+from runtime.lowering.subprograms import Send, Subprogram
 from runtime.messages import Failure, Run, Sized
 
 
@@ -60,6 +56,12 @@ class Outside(Protocol):
     def prepare(self, execution: int, node: int) -> None:
         """Do what is to be done before the local shards of a granted node are enqueued, and let ``grant`` do that."""
 
+    def wait(self, held: Held) -> None:
+        """Take note that what was granted waits for memory."""
+
+    def go_on(self, execution: int) -> None:
+        """Take note that what was granted has memory at once."""
+
     def group(self, key: GroupKey, shard: int) -> ShardGroup:
         """Return the group for a shard of a collective call."""
 
@@ -80,7 +82,7 @@ class Outside(Protocol):
 
 
 class Dataflow:
-    """The executions of a host."""
+    """The executions of a host, and the ``arrivals`` of their inputs."""
 
     def __init__(self, host: int, store: HostStore, outside: Outside, device_bytes: int) -> None:
         self._host = host
@@ -93,20 +95,13 @@ class Dataflow:
         self._subprograms: dict[int, LoadedSubprogram] = {}
         self._executions: dict[int, Execution] = {}
         self._makers: dict[tuple[int, int], tuple[int, int, int]] = {}
-        self._early: dict[int, list[Callable[[], None]]] = {}
-        self._last = -1
-        self._made_s: float | None = None
+        self.arrivals = Arrivals(host, self._executions, outside.empty, outside.copy, outside.advance)
         self._free_s: dict[int, float] = {}
 
     @property
     def running(self) -> int:
         """Executions that have not ended here."""
         return len(self._executions)
-
-    @property
-    def waiting_pieces(self) -> int:
-        """Pieces that came before the server's word about their execution."""
-        return sum(map(len, self._early.values()))
 
     def add_function(self, number: int, function: LoadedFunction) -> None:
         """Make a function known."""
@@ -128,11 +123,6 @@ class Dataflow:
         loaded = self._subprograms.get(subprogram)
         if loaded is not None:
             loaded.flows = {key: number for key, number in loaded.flows.items() if number not in numbers}
-
-    @property
-    def made_s(self) -> float:
-        """When what is being sent was made, as far as that is known, and now otherwise."""
-        return time.perf_counter() if self._made_s is None else self._made_s
 
     @property
     def loaded(self) -> int:
@@ -158,7 +148,6 @@ class Dataflow:
         execution.arguments = message.arguments
         execution.is_awaited = message.is_awaited
         self._executions[number] = execution
-        self._last = number
         for argument, handle in message.arguments.items():
             if (maker := self._makers.get((message.client, handle))) is not None:
                 execution.makers[argument] = maker
@@ -175,10 +164,7 @@ class Dataflow:
                 handle = message.arguments[value.node]
                 give = partial(self._give, execution, loaded.hops.deliveries(value, shard))
                 self._store.when_there(message.client, handle, shard, give)
-        for arrive in self._early.pop(number, ()):
-            arrive()
-        for stale in [each for each in self._early if each < number]:
-            del self._early[stale]
+        self.arrivals.begin(number)
         self._end_if_done(execution)
 
     def grant(self, number: int, first: int, last: int) -> None:
@@ -193,6 +179,10 @@ class Dataflow:
                 stretch.left += held.left
                 execution.held.update(dict.fromkeys(group.members, held))
                 self._reservations.reserve(held, execution.handles, execution.arguments, execution.results)
+                if held.is_there:
+                    self._outside.go_on(number)
+                else:
+                    self._outside.wait(held)
             for node in nodes:
                 self._outside.prepare(number, node)
 
@@ -208,75 +198,10 @@ class Dataflow:
                     message = f"{computation.function.name}: {held.failure.message}"
                     computation.failure = computation.failure or Failure(held.failure.kind, message)
                 if held.is_there:
-                    self._come(computation)
+                    self.arrivals.come(computation)
                 else:
-                    held.waiting.append(partial(self._come, computation))
+                    held.waiting.append(partial(self.arrivals.come, computation))
                 self._outside.enqueue(computation)
-
-    def receive(
-        self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
-    ) -> None:
-        """Take a piece from another host, or the word that it will not come.
-
-        Raises FrameError for what cannot be that piece. Where that shows only later, the computation fails.
-        """
-        execution = self._executions.get(number)
-        if execution is None:
-            if number > self._last:
-                self._wait(number, partial(self._receive_early, number, edge, destination, source, data))
-            return
-        arrival = self._expected(execution, edge, destination, source)
-        self._arrive(execution, arrival, data if isinstance(data, Failure) else array_of(data, *arrival.form))
-
-    def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
-        """Fail the computation that waits for a piece, which was lost on its way, if there is one."""
-        execution = self._executions.get(number)
-        if execution is None:
-            if number > self._last:
-                self._wait(number, partial(self.lose, number, edge, destination, source, cause))
-            return
-        try:
-            arrival = execution.loaded.hops.arrival(edge, destination, source)
-        except KeyError:  # it was refused, as no piece of this execution
-            return
-        name = execution.loaded.shards[arrival.node, arrival.shard].call.name
-        what = f"shard {source} of input {arrival.position}"
-        self._arrive(execution, arrival, Failure("LostError", f"{name}: {what}: {cause}"))
-
-    def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
-        """Return the memory where a piece is needed, if it is known, and a row of so many bytes.
-
-        Raises FrameError for what cannot be that piece.
-        """
-        execution = self._executions.get(number)
-        if execution is None:
-            return None
-        arrival = self._expected(execution, edge, destination, source)
-        shape_of(size_bytes, *arrival.form)
-        if arrival.receipt.is_direct:
-            return None
-        return self._assembly(execution, arrival.receipt).place(arrival.piece, size_bytes)
-
-    def _wait(self, number: int, arrive: Callable[[], None]) -> None:
-        """Let what came before the server's word about its execution wait for that."""
-        self._early.setdefault(number, []).append(arrive)
-
-    def _receive_early(
-        self, number: int, edge: int, destination: int, source: int, data: bytearray | memoryview | Failure
-    ) -> None:
-        """Take a piece that came early; where it is wrong, its computation fails."""
-        try:
-            self.receive(number, edge, destination, source, data)
-        except FrameError as error:
-            print(f"host {self._host}: refused a piece of execution {number}: {error}", file=sys.stderr, flush=True)
-            self.lose(number, edge, destination, source, f"host {self._host} refused it: {error}")
-
-    def _expected(self, execution: Execution, edge: int, destination: int, source: int) -> Arrival:
-        try:
-            return execution.loaded.hops.arrival(edge, destination, source)
-        except KeyError:
-            where = f"edge {edge} from shard {source} to shard {destination}"
-            raise FrameError(f"execution {execution.number} expects no piece on {where}") from None
 
     def end_computation(self, computation: Computation, done: Done, end_s: float) -> None:
         """Take what a device has computed, until ``end_s``."""
@@ -290,7 +215,7 @@ class Dataflow:
         if computation.failure is not None and done.outputs is not None:
             done = Done(None, computation.failure, done.duration_s)  # what it took was aborted while it ran
         node, shard = computation.node, computation.shard
-        before_s, self._made_s = self._made_s, end_s
+        before_s, self.arrivals.end_s = self.arrivals.end_s, end_s
         for output, deliveries in enumerate(execution.loaded.shards[node, shard].outputs):
             array = done.failure if done.outputs is None else done.outputs[output]
             assert array is not None
@@ -299,7 +224,7 @@ class Dataflow:
                     self._store.put(execution.client, handle, shard, array)
                 execution.stretches[node].has_result = True
             self._give(execution, deliveries, array)
-        self._made_s = before_s
+        self.arrivals.end_s = before_s
         held, computation.held = execution.held.pop((node, shard)), None
         if self._reservations.finish(held):
             self._reservations.release(held, execution.handles)
@@ -323,7 +248,7 @@ class Dataflow:
     def abort(self, number: int, failure: Failure) -> list[Computation]:
         """Fail what an execution has not computed. Return collective calls that were granted, but not enqueued yet."""
         ahead = []
-        self._early.pop(number, None)
+        self.arrivals.forget(number)
         execution = self._executions.pop(number, None)
         if execution is not None:
             collective = [each for each in execution.held if execution.loaded.shards[each].call.is_collective]
@@ -361,18 +286,28 @@ class Dataflow:
         """Return whether an execution has neither ended nor been aborted here."""
         return number in self._executions
 
+    def is_waiting(self, number: int) -> bool:
+        """Return whether something that was granted to an execution waits for memory."""
+        execution = self._executions.get(number)
+        return execution is not None and not all(held.is_there for held in execution.held.values())
+
+    def is_stalled(self, number: int) -> bool:
+        """Return whether all that was granted to an execution, and has not ended, waits for memory."""
+        execution = self._executions.get(number)
+        return execution is not None and not any(held.is_there for held in execution.held.values())
+
     def _give(self, execution: Execution, deliveries: Sequence[Delivery], array: Array | Failure) -> None:
         """Send a local shard of a value where it is needed."""
         for send, arrival in deliveries:
             if isinstance(array, Failure):
                 if arrival is not None:
-                    self._arrive(execution, arrival, array)
+                    self.arrivals.arrive(execution, arrival, array)
                 else:
                     self._outside.send_failure(send.host, execution.number, send, array)
                 continue
             part = array if send.is_whole else array[send.piece.source_slices]
             if arrival is not None:
-                self._arrive(execution, arrival, part)
+                self.arrivals.arrive(execution, arrival, part)
             else:
                 flow = execution.loaded.flows.get((send.edge, send.host))
                 self._outside.send_piece(send.host, execution.number, send, part, flow)
@@ -385,51 +320,6 @@ class Dataflow:
             if handle is not None:
                 name = computation.function.name
                 self._landings.land(Landing(execution.client, handle, shard, device, name, outputs[output]))
-
-    def _arrive(self, execution: Execution, arrival: Arrival, array: Array | Failure) -> None:
-        receipt = arrival.receipt
-        computation = execution.computation(arrival.node, arrival.shard)
-        if isinstance(array, Failure):
-            computation.failure = computation.failure or array
-        if receipt.is_direct or (receipt.sources == 1 and isinstance(array, Failure)):
-            if not isinstance(array, Failure):
-                computation.inputs[arrival.position] = array
-            self._come(computation)
-        else:
-            assembly = self._assembly(execution, receipt)
-            assembly.add(arrival.piece, None if isinstance(array, Failure) else array)
-
-    def _assembly(self, execution: Execution, receipt: Receipt) -> Assembly:
-        name = (receipt.edge.number, receipt.shard)
-        found = execution.partial.get(name)
-        if found is None:
-            on_whole = partial(self._put_together, execution, receipt)
-            found = Assembly(receipt, self._outside.empty, self._outside.copy, on_whole)
-            execution.partial[name] = found
-        return found
-
-    def _put_together(self, execution: Execution, receipt: Receipt) -> None:
-        """Take an input of which all pieces have come, or are known not to."""
-        assembly = execution.partial.pop((receipt.edge.number, receipt.shard))
-        if self._executions.get(execution.number) is not execution:
-            return  # it was aborted while the last piece was copied
-        computation = execution.computation(receipt.edge.node, receipt.shard)
-        if computation.failure is None:
-            assert assembly.whole is not None
-            computation.inputs[receipt.edge.position] = assembly.whole
-        self._come(computation)
-
-    def _come(self, computation: Computation) -> None:
-        """Note that an input of a computation is there, or its memory.
-
-        What was made on this host is there from the end of what made it, not from when the host hears of that: as on
-        accelerators, which go on by themselves.
-        """
-        came_s = time.perf_counter() if self._made_s is None else self._made_s
-        computation.ready_s = max(computation.ready_s, came_s)
-        computation.missing -= 1
-        if computation.missing <= len(computation.feeds) and computation.is_enqueued:
-            self._outside.advance(computation.device)
 
     def _end_makers(self, execution: Execution) -> None:
         """Forget what an execution makes: those that take it find it in the store."""

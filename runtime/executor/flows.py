@@ -1,7 +1,8 @@
 """Flows: what this host sends to hosts of other islands, over a network that has levels.
 
-Each has a connection of its own, so that switches tell it from others by its 5-tuple. The server says at which level
-and how fast a flow sends, as soon as it knows; until then, and where nobody ranks it, it sends like everything else.
+Each has a connection of its own, so that switches tell it from others by its 5-tuple. The server says at which level,
+how fast and from which port a flow sends, as soon as it knows; until then, and where nobody ranks it, it sends like
+everything else.
 """
 
 import time
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runtime.executor.connection import Connection
+from runtime.messages import FlowRank
 from runtime.transport.deliveries import Name
 
 _KEPT = 20_000
@@ -41,9 +43,25 @@ class ArrivedPiece(NamedTuple):
 
 
 class Flow:
-    """A flow to a host; its level is -1 until it is told one."""
+    """A flow to a host; its level is -1 until it is told one.
 
-    __slots__ = ("host", "level", "number", "ranked_s", "rate_bps")
+    It sends from ``port``, which is to be ``source_port`` unless that is 0; where it is not, ``cause`` says why, and
+    ``is_looked_after`` whether that is tried again. ``retiring`` is the connection on which it was before; that ends
+    once all that was sent there has arrived.
+    """
+
+    __slots__ = (
+        "cause",
+        "host",
+        "is_looked_after",
+        "level",
+        "number",
+        "port",
+        "ranked_s",
+        "rate_bps",
+        "retiring",
+        "source_port",
+    )
 
     def __init__(self, number: int, host: int) -> None:
         self.number = number
@@ -51,10 +69,25 @@ class Flow:
         self.level = -1
         self.rate_bps: float | None = None
         self.ranked_s = 0.0
+        self.source_port = 0
+        self.port = 0
+        self.cause = ""
+        self.is_looked_after = False
+        self.retiring: Connection | None = None
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether it sends from the port that it was told, if it was told one."""
+        return self.source_port in (0, self.port)
+
+    def take(self, connection: Connection) -> None:
+        """Send on a connection from now on."""
+        self.port = connection.source_port()
+        self.mark(connection)
 
     def mark(self, connection: Connection) -> None:
-        """Let a connection send as the flow was told to, if it was."""
-        if self.level >= 0:
+        """Let a connection send as the flow was told to, if it was; one inside the machine has no levels."""
+        if self.level >= 0 and not connection.is_local:
             connection.send_at(self.level, self.rate_bps)
 
 
@@ -78,11 +111,12 @@ class Flows:
         """Return a flow if it is known."""
         return self._flows.get(number)
 
-    def rank(self, number: int, level: int, rate_bps: float | None) -> Flow | None:
+    def rank(self, rank: FlowRank) -> Flow | None:
         """Note how a flow is to send, and return it if it is known."""
-        flow = self._flows.get(number)
+        flow = self._flows.get(rank.number)
         if flow is not None:
-            flow.level, flow.rate_bps, flow.ranked_s = level, rate_bps, time.perf_counter()
+            flow.level, flow.rate_bps, flow.ranked_s = rank.level, rank.rate_bps, time.perf_counter()
+            flow.source_port = rank.source_port
         return flow
 
     def note_sent(self, number: int, name: Name, size_bytes: int, made_s: float) -> None:
@@ -96,6 +130,6 @@ class Flows:
         """Note that a piece of another host's flow has come."""
         self.arrived.append(ArrivedPiece(name, time.perf_counter()))
 
-    def shown(self) -> Sequence[tuple[int, int, int]]:
-        """Return number, destination and level of each flow."""
-        return [(flow.number, flow.host, flow.level) for flow in self._flows.values()]
+    def shown(self) -> Sequence[tuple[int, int, int, int]]:
+        """Return number, destination, level and port of each flow."""
+        return [(flow.number, flow.host, flow.level, flow.port) for flow in self._flows.values()]

@@ -1,4 +1,4 @@
-"""Where data go on a host, worked out once: what arrives for which input, and where what is made goes.
+"""Where data go on a host, worked out once: what arrives for which inputs, and where what is made goes.
 
 A hop from one computation to the next takes some ten microseconds, and this is looked up in each.
 """
@@ -14,11 +14,8 @@ from runtime.program import Value
 
 
 class Arrival(NamedTuple):
-    """A piece of an input of a local shard of a node; its ``form`` is shape, dtype, and whether it is ragged."""
+    """A piece of a local shard of an edge; its ``form`` is shape, dtype, and whether it is ragged."""
 
-    node: int
-    shard: int
-    position: int
     receipt: Receipt
     piece: Piece
     form: tuple[tuple[int, ...], np.dtype[np.generic], bool]
@@ -67,7 +64,7 @@ class Hops:
             piece = to.resharding.piece(source, destination)
             shape = tuple(each.stop - each.start for each in piece.destination_slices)
             form = (shape, np.dtype(to.spec.dtype), to.spec.is_ragged)
-            found = Arrival(to.node, destination, to.position, receipt, piece, form)
+            found = Arrival(receipt, piece, form)
             self._arrivals[edge, destination, source] = found
         return found
 

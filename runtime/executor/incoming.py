@@ -95,6 +95,9 @@ class Incoming:
             return None
 
     def _take(self, connection: Connection, frame: Frame) -> None:
+        if frame.kind == Kind.LAST:
+            connection.close("its last piece has come")
+            return
         name = _name(frame.kind, frame.header)
         if self._on_arrival is not None:
             self._on_arrival(name)

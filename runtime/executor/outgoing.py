@@ -51,6 +51,13 @@ class Outgoing:
         self.sent.add(name)
         self.connection.send(Kind.LENT_PIECE, PIECE.pack(*name) + LOAN.pack(loan, offset_bytes, array.nbytes))
 
+    def retire(self) -> None:
+        """End the connection once all that was sent has arrived.
+
+        The other host closes it: this one's kernel would keep the 5-tuple from new connections for a minute.
+        """
+        self.connection.send(Kind.LAST, b"")
+
     def _take(self, _: Connection, frame: Frame) -> None:
         try:
             if frame.kind == Kind.RETURNED:

@@ -9,29 +9,30 @@ When a connection ends between hosts that live, the one that opened it says so t
 what depends on pieces that were lost fails, and what is lent stays so until it is returned. The next piece opens a new
 connection.
 
-Over a network, what flows of a program carry goes on connections of these flows (``flows``).
+Over a network, what flows of a program carry goes on connections of these flows (``flows``). Where a flow is to send
+from another port it gets another connection, and goes on there once that is open (``steering``).
 """
 
-import hmac
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import count
 
 import numpy as np
 
 from runtime import messages
-from runtime.addresses import bound, dialling, listening, this_machine
-from runtime.codec import MalformedError
+from runtime.addresses import this_machine
 from runtime.executor.connection import Connection
 from runtime.executor.copies import Copies
+from runtime.executor.dialling import Dialling
 from runtime.executor.flows import Flow, Flows
 from runtime.executor.incoming import Incoming, Receiver
+from runtime.executor.listening import Listening
 from runtime.executor.loop import Loop
 from runtime.executor.outgoing import Outgoing
-from runtime.frames import MOST_BYTES, Frame, FrameError, Kind, prefix
+from runtime.executor.steering import Steering
+from runtime.frames import FrameError, Kind, prefix
 from runtime.lowering.subprograms import Send
 from runtime.messages import Failure, Place
 from runtime.substrates.interface import HostSettings
@@ -70,16 +71,19 @@ class Peers:
         self._over: dict[int, deque[int]] = {}
         """Connections of each host of which that host said that they have ended, and which have not come here."""
         self.flows = Flows()
-        self.network_address = self._listen(settings.network_address) if settings.network_address else ""
+        listening = Listening(loop, settings.secret, self._take_greeting)
+        self.network_address = listening.listen(settings.network_address) if settings.network_address else ""
         """Where it listens on a network, if it is on one."""
-        address = self._listen(settings.address)
+        address = listening.listen(settings.address)
         if settings.local_address:
-            self._listen(settings.local_address)
+            listening.listen(settings.local_address)
             machine = this_machine()
         else:
             machine = settings.folder if address.startswith("unix:") else ""
         self.place = Place(address, machine, settings.local_address)
         """Where this host listens; the port is the one that it got."""
+        self._dialling = Dialling(self.place, settings.network_address, tell)
+        self._steering = Steering(loop, self._dialling, self.flows, self.places, self._move)
 
     @property
     def lent(self) -> int:
@@ -112,17 +116,22 @@ class Peers:
         """End flows on which nothing is sent any more."""
         for number in numbers:
             flow = self.flows.close(number)
-            peer = None if flow is None else self._outgoing.get((flow.host, number))
-            if peer is not None:
-                peer.connection.close("its flow is over")
+            if flow is not None:
+                self._steering.forget(flow)
+                peer = self._outgoing.pop((flow.host, number), None)
+                if peer is not None:
+                    peer.retire()
 
     def rank_flows(self, ranks: Sequence[messages.FlowRank]) -> None:
         """Send on flows as the server says."""
         for each in ranks:
-            flow = self.flows.rank(each.number, each.level, each.rate_bps)
-            peer = None if flow is None else self._outgoing.get((flow.host, each.number))
-            if flow is not None and peer is not None:
-                flow.mark(peer.connection)
+            flow = self.flows.rank(each)
+            if flow is not None:
+                peer = self._outgoing.get((flow.host, each.number))
+                for connection in (flow.retiring, None if peer is None else peer.connection):
+                    if connection is not None:
+                        flow.mark(connection)
+                self._steering.steer(flow)
 
     def send_piece(
         self, host: int, execution: int, send: Send, data: Array, flow: int | None = None, made_s: float = 0.0
@@ -209,30 +218,43 @@ class Peers:
         return peer
 
     def _dialled(self, host: int, flow: Flow | None) -> Outgoing:
-        number = next(self._numbers)
-        greeting = messages.encode(self.greeting(number, -1 if flow is None else flow.number))
-        cause = ""
+        place, cause = self.places[host], ""
         try:
-            sock = self._dialling(self.places[host])
+            if flow is None:
+                sock = self._dialling.dial(place)
+            else:
+                sock = self._steering.take(flow) or self._dialling.dial_for(flow, place)
         except OSError as error:
             cause = f"it cannot be opened: {error.strerror or error}"
             sock, other = socket.socketpair()
             other.close()
+        return self._greeted(host, flow, sock, cause)
+
+    def _greeted(self, host: int, flow: Flow | None, sock: socket.socket, cause: str = "") -> Outgoing:
+        """Return a connection on which this host has greeted; one that could not be opened ends soon, with a cause."""
+        number = next(self._numbers)
+        greeting = messages.encode(self.greeting(number, -1 if flow is None else flow.number))
         can_lend = not cause and sock.family == socket.AF_UNIX and self._greet_with_arena(sock, greeting)
         peer = Outgoing(self._loop, sock, (host, None if flow is None else flow.number), number, can_lend, self._end)
         if cause:
             self._loop.post(partial(peer.connection.close, cause))
         elif not can_lend:
             if flow is not None and not peer.connection.is_local:
-                self._tell_opened(flow, peer.connection)
+                flow.take(peer.connection)
+                if flow.is_steered:
+                    self._dialling.note(flow, "")
+                self._steering.look_after(flow)
             peer.connection.send(Kind.MESSAGE, greeting)
         return peer
 
-    def _tell_opened(self, flow: Flow, connection: Connection) -> None:
-        """Let a new connection send as its flow does, and tell the server its ends."""
-        flow.mark(connection)
-        address, _, port = self.places[flow.host].address.rpartition(":")
-        self._tell(messages.FlowOpened(flow.number, *connection.source(), address, int(port)))
+    def _move(self, flow: Flow, sock: socket.socket) -> None:
+        """Let a flow go on with another socket, which is connected."""
+        key = (flow.host, flow.number)
+        before = self._outgoing.get(key)
+        self._outgoing[key] = self._greeted(flow.host, flow, sock)
+        if before is not None:
+            before.retire()
+            flow.retiring = before.connection
 
     def _greet_with_arena(self, sock: socket.socket, greeting: bytes) -> bool:
         """Send the first frame, and with it the arena; return whether there is one to send."""
@@ -264,43 +286,11 @@ class Peers:
             )
         )
 
-    def _dialling(self, place: Place) -> socket.socket:
-        """Return a socket that connects to a host, by the way on which memory can be lent if there is one."""
-        if place.local_address and self.place.shares_memory_with(place):
-            with suppress(OSError):
-                return dialling(place.local_address)
-        return dialling(place.address, self._settings.network_address.rpartition(":")[0])
-
-    def _listen(self, address: str) -> str:
-        """Listen at an address; return it with the port that it got."""
-        listener = listening(address)
-        listener.setblocking(False)
-        self._loop.watch(listener, partial(self._accept, listener), None)
-        return bound(listener, address)
-
-    def _accept(self, listener: socket.socket) -> None:
-        with suppress(BlockingIOError):
-            sock, _ = listener.accept()
-            Connection(self._loop, sock, self._take_greeting, lambda _: None)
-
-    def _take_greeting(self, connection: Connection, frame: Frame) -> None:
-        """Take the first frame of a connection, which must be that of a host that knows the secret."""
-        try:
-            hello = messages.decode(frame.header) if frame.kind == Kind.MESSAGE else None
-        except MalformedError:
-            hello = None
-        if (
-            not isinstance(hello, messages.Hello)
-            or hello.version != messages.VERSION
-            or not hmac.compare_digest(hello.token.encode(), self._settings.secret.encode())
-            or not hello.name.isdecimal()
-        ):
-            raise FrameError("expected the greeting of a host")
+    def _take_greeting(self, connection: Connection, hello: messages.Hello) -> None:
+        """Receive on a connection of a host that has greeted."""
         sender = int(hello.name)
         if hello.connection in self._over.get(sender, ()):
             raise FrameError(f"connection {hello.connection} of host {sender} has ended already")
-        connection.is_trusted = True
-        connection.reader.most_bytes = MOST_BYTES
         self._incoming[sender, hello.connection] = Incoming(
             self._loop,
             connection,

@@ -24,6 +24,8 @@ from runtime.executor.loop import Loop
 from runtime.executor.memory import HostMemory
 from runtime.executor.moves import Moves, PieceRouter
 from runtime.executor.peers import Peers, bytes_of
+from runtime.executor.reserved import Held
+from runtime.executor.stalls import Stalls
 from runtime.executor.store import Found, HostStore
 from runtime.executor.trimming import Trimming
 from runtime.frames import COMPLETION, ENQUEUED, ESTIMATE, GRANT, MOST_BYTES, PIECE, Frame, Kind
@@ -62,8 +64,9 @@ class Executor:
         self._trimming = Trimming(self._loop, self._arrays.arena)
         self._copies = Copies(self._loop)
         self._moves = Moves(self._store, self._arrays, self._copies, self._tell_taken)
-        router = PieceRouter(self._dataflow, self._moves)
+        router = PieceRouter(self._dataflow.arrivals, self._moves)
         self._peers = Peers(self._loop, settings, self._arrays, self._copies, router, self._tell)
+        self._stalls = Stalls(self._loop, self._dataflow, self._tell)
         places = (self._peers.place, self._peers.places, self._peers.network_address)
         self._groups = Groups(settings.folder, new_store, *places)
         self._server = Connection(self._loop, dialled(settings.server), self._take, self._end)
@@ -109,7 +112,7 @@ class Executor:
         if flow is None:
             self._peers.send_piece(host, execution, send, data)
         else:
-            self._peers.send_piece(host, execution, send, data, flow, self._dataflow.made_s)
+            self._peers.send_piece(host, execution, send, data, flow, self._dataflow.arrivals.made_s)
 
     def send_failure(self, host: int, execution: int, send: Send, failure: Failure) -> None:
         """Tell another host that a piece will never come."""
@@ -135,6 +138,15 @@ class Executor:
         self._dataflow.enqueue(execution, node)
         if self._settings.reports_enqueued:
             self._server.send(Kind.ENQUEUED, ENQUEUED.pack(execution, node))
+
+    def wait(self, held: Held) -> None:
+        """Take note that what was granted waits for memory: the server may have announced what it sends."""
+        if self._settings.reports_stalls:
+            self._stalls.watch(held)
+
+    def go_on(self, execution: int) -> None:
+        """Take note that what was granted has memory at once: its run is not stalled."""
+        self._stalls.go_on(execution)
 
     def group(self, key: GroupKey, shard: int) -> ShardGroup:
         """Return the group for a shard of a collective call."""
@@ -205,7 +217,7 @@ class Executor:
         kind = frame.kind
         if kind == Kind.PIECE:
             execution, edge, destination, source = PIECE.unpack(frame.header)
-            self._dataflow.receive(execution, edge, destination, source, frame.payload)
+            self._dataflow.arrivals.receive(execution, edge, destination, source, frame.payload)
         elif kind == Kind.GRANTS:
             for execution, first, last in GRANT.iter_unpack(frame.header):
                 self._dataflow.grant(execution, first, last)
@@ -292,7 +304,7 @@ class Executor:
             "lent": self._peers.lent,
             "executions": self._dataflow.running,
             "loaded": self._dataflow.loaded,
-            "waiting_pieces": self._dataflow.waiting_pieces,
+            "waiting_pieces": self._dataflow.arrivals.waiting,
             "queued": [device.queued for device in self._devices],
             "busy_s": [device.busy_s for device in self._devices],
             "ran": [ran for device in (*self._devices, self._cpus) for ran in device.ran] if message.trace else [],

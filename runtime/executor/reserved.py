@@ -32,7 +32,8 @@ class Group:
     """Computations that reserve together on a device, as far as it is the same in every run.
 
     ``outputs`` are what they make, each with its shard and bytes. Of these, ``uses`` counts by (value, shard) who takes
-    them in place later. ``taken`` are inputs in place, ``received_bytes`` is what all other inputs take.
+    them in place later. ``taken`` are inputs in place, ``received_bytes`` is what all other inputs take, each shard of
+    an edge once.
     """
 
     def __init__(self, plan: HostPlan, device: int, members: Sequence[Member]) -> None:
@@ -41,8 +42,8 @@ class Group:
         self.outputs: list[tuple[Value, int, int]] = []
         self.uses: dict[tuple[Value, int], int] = {}
         self.taken: list[Taken] = []
-        self.received_bytes = 0
         inside = set(members)
+        received: dict[tuple[int, int], int] = {}
         for node, shard in members:
             for output, made in enumerate(plan.calls[node].outputs):
                 if not made.spec.is_bounded:
@@ -50,18 +51,21 @@ class Group:
                 value = Value(node, output)
                 self.outputs.append((value, shard, made.sharding.shard_spec(made.spec).size_bytes))
                 receipts = [plan.receipts[send.edge, send.piece.destination] for send in plan.local(value, shard)]
-                later = [each for each in receipts if each.is_in_place and (each.edge.node, each.shard) not in inside]
-                self.uses[value, shard] = len(later)
+                takers = [(taker, each.shard) for each in receipts if each.is_in_place for taker, _ in each.edge.takers]
+                self.uses[value, shard] = sum(taker not in inside for taker in takers)
             for edge in plan.inputs[node]:
-                self._take(plan.receipts[edge, shard], inside)
+                receipt = plan.receipts[edge, shard]
+                if receipt.is_in_place:
+                    self._take(receipt, inside)
+                else:
+                    received[edge, shard] = receipt.size_bytes
+        self.received_bytes = sum(received.values())
         self.size_bytes = self.received_bytes + sum(size for _, _, size in self.outputs)
 
     def _take(self, receipt: Receipt, inside: set[Member]) -> None:
         value = receipt.edge.value
-        source = receipt.edge.resharding.sources(receipt.shard)[0] if receipt.is_in_place else 0
-        if not receipt.is_in_place:
-            self.received_bytes += receipt.size_bytes
-        elif (value.node, source) not in inside:
+        source = receipt.edge.resharding.sources(receipt.shard)[0]
+        if (value.node, source) not in inside:
             self.taken.append(Taken(value, source, receipt.size_bytes))
 
 

@@ -23,19 +23,30 @@ class PlacedCall:
     placement: int
 
 
+Taker = tuple[int, int]
+"""The node of a call, and the position of one of its inputs."""
+
+
 @dataclass(frozen=True)
 class Edge:
-    """A value on its way to one input of a call; placements by number."""
+    """A value on its way to a placement; placements by number.
+
+    It goes there once, in one sharding: ``takers`` are all inputs that take it so, in the order of the calls.
+    """
 
     number: int
     value: Value
     spec: ArraySpec
     source: Sharding
     source_placement: int
-    node: int
-    position: int
     destination: Sharding
     destination_placement: int
+    takers: tuple[Taker, ...]
+
+    @property
+    def first_node(self) -> int:
+        """The call that takes it first: those of one placement run in the order of the program."""
+        return self.takers[0][0]
 
     @property
     def resharding(self) -> Resharding:
@@ -123,23 +134,24 @@ class _Table:
 
 def _edges(program: Program, calls: Sequence[PlacedCall], arguments: Sequence[Layout], table: _Table) -> Iterator[Edge]:
     sources = [(each.sharding, table.number(each.placement)) for each in arguments]
-    number = 0
+    takers: dict[tuple[Value, Sharding, int], list[Taker]] = {}
     for placed in calls:
         for position, given in enumerate(placed.call.inputs):
-            if given.value.node < len(arguments):
-                source, source_placement = sources[given.value.node]
-            else:
-                maker = calls[given.value.node - len(arguments)]
-                source, source_placement = maker.call.outputs[given.value.output].sharding, maker.placement
-            spec = program.spec(given.value)
-            to = (placed.node, position, given.sharding, placed.placement)
-            edge = Edge(number, given.value, spec, source, source_placement, *to)
-            try:
-                edge.resharding  # noqa: B018 - raises where there is none
-            except ValueError as error:
-                raise ValueError(f"{program.name}: {placed.call.name}: {error}") from None
-            yield edge
-            number += 1
+            taken = given.value, given.sharding, placed.placement
+            takers.setdefault(taken, []).append((placed.node, position))
+    for number, ((value, sharding, placement), inputs) in enumerate(takers.items()):
+        if value.node < len(arguments):
+            source, source_placement = sources[value.node]
+        else:
+            maker = calls[value.node - len(arguments)]
+            source, source_placement = maker.call.outputs[value.output].sharding, maker.placement
+        spec, to = program.spec(value), (sharding, placement)
+        edge = Edge(number, value, spec, source, source_placement, *to, tuple(inputs))
+        try:
+            edge.resharding  # noqa: B018 - raises where there is none
+        except ValueError as error:
+            raise ValueError(f"{program.name}: {program.call(edge.first_node).name}: {error}") from None
+        yield edge
 
 
 def _subprogram(
@@ -169,7 +181,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a local shard of an input waits for: pieces from so many ``sources``, which make an array of ``shape``.
+    """A local shard of an edge, which its takers wait for: pieces from so many ``sources`` make an array of ``shape``.
 
     ``is_direct`` where the one piece is the shard. ``is_in_place`` where that lies on the device of the shard already.
     """
@@ -236,7 +248,8 @@ class HostPlan:
             self.receipts[edge.number, shard] = Receipt(
                 edge, shard, len(sources), whole_destination, is_direct, is_in_place
             )
-            self.inputs[edge.node][edge.position] = edge.number
+            for node, position in edge.takers:
+                self.inputs[node][position] = edge.number
         for shard in source.shards_by_host.get(self.host, ()):
             sends = self.sends.setdefault((edge.value, shard), [])
             for to in resharding.destinations(shard):
@@ -252,7 +265,8 @@ class HostPlan:
             places = ", ".join(f"shard {shard} on device {device}" for shard, device in self.shards[node])
             lines.append(f"  %{node} = {call.name}: {places}")
         for (edge, shard), receipt in self.receipts.items():
-            what = f"{receipt.edge.value} for input {receipt.edge.position} of %{receipt.edge.node}"
+            inputs = " and ".join(f"input {position} of %{node}" for node, position in receipt.edge.takers)
+            what = f"{receipt.edge.value} for {inputs}"
             lines.append(f"  edge {edge} shard {shard}: {what}, {receipt.sources} pieces")
         for (value, shard), sends in self.sends.items():
             for send in sends:

@@ -85,11 +85,17 @@ class LoansReturned:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowOpened:
-    """A flow has a connection, perhaps another one than before, with these ends."""
+class RunStalled:
+    """A run has waited for memory of this host for some time; or it goes on."""
+
+    execution: int
+    is_stalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSteered:
+    """A flow sends from the port that it was told to; or not, and ``cause`` says why."""
 
     number: int
-    address: str
-    port: int
-    peer_address: str
-    peer_port: int
+    source_port: int
+    cause: str

@@ -151,7 +151,7 @@ class FlowToOpen:
 
 @dataclass(frozen=True, slots=True)
 class OpenFlows:
-    """Flows of a subprogram get connections of their own; the answer for each is FlowOpened."""
+    """Flows of a subprogram get connections of their own."""
 
     subprogram: int
     flows: tuple[FlowToOpen, ...]
@@ -167,11 +167,15 @@ class CloseFlows:
 
 @dataclass(frozen=True, slots=True)
 class FlowRank:
-    """At which level a flow sends, 7 the most urgent, and how fast at most, if there is a limit."""
+    """At which level a flow sends, 7 the most urgent, how fast at most, if there is a limit, and from which port.
+
+    The answer, FlowSteered, comes only where it cannot have that port, and once it has it after all.
+    """
 
     number: int
     level: int
     rate_bps: float | None
+    source_port: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The flow groups of a lowered program, what one run of it does, and which pieces belong to which flow.
 
 All that goes from one island to another is one flow group, an EchelonFlow. Flows are in the order in which they are
-sent. Those of one edge gate the same call and are due together, as a coflow; edges follow each other by when the calls
-that take them start if communication takes no time. The bytes of a ragged array are those of its bound.
+sent. Those of one edge are due together, as a coflow: when the first call that takes it starts if communication takes
+no time. The bytes of a ragged array are those of its bound.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,8 +75,9 @@ class Template:
     """What a program tells the controller of the network, once for all of its runs.
 
     ``graph`` is one run: the calls of all devices, each behind what it takes and what had its devices, and a transfer
-    for each edge. It is None where controllers have no room for it. ``profile`` is one run without communication time;
-    its work is in device-seconds. ``hosts`` and ``devices`` are those that the program uses.
+    for each edge, for which all calls wait that take it. It is None where controllers have no room for it. ``profile``
+    is one run without communication time; its work is in device-seconds. ``hosts`` and ``devices`` are those that the
+    program uses.
     """
 
     groups: tuple[FlowGroup, ...]
@@ -141,10 +142,10 @@ def _places(lowered: LoweredProgram, placement: int) -> Iterator[tuple[int, int]
 
 
 def _grouped(found: Sequence[Crossing], schedule: Schedule) -> dict[tuple[str, str], list[Crossing]]:
-    """Return edges by the names of both islands, in the order in which they are sent; what is needed first first."""
+    """Return edges by the names of both islands, in the order in which they are sent: sooner what is needed sooner."""
 
     def order(each: Crossing) -> tuple[float, float, int]:
-        return schedule.end_s[each.edge.value.node], schedule.start_s[each.edge.node], each.edge.number
+        return schedule.end_s[each.edge.value.node], schedule.start_s[each.edge.first_node], each.edge.number
 
     grouped: dict[tuple[str, str], list[Crossing]] = {}
     for each in sorted(found, key=order):
@@ -160,11 +161,11 @@ def _numbered(group: int, members: Sequence[Crossing]) -> Iterator[SentEdge]:
 
 
 def _group(name: str, members: Sequence[Crossing], schedule: Schedule, nics: Mapping[int, Nic]) -> FlowGroup:
-    head_s = min(schedule.start_s[each.edge.node] for each in members)
+    head_s = min(schedule.start_s[each.edge.first_node] for each in members)
     return FlowGroup(
         name,
         tuple(
-            Flow(nics[source], nics[destination], size_bytes, schedule.start_s[each.edge.node] - head_s)
+            Flow(nics[source], nics[destination], size_bytes, schedule.start_s[each.edge.first_node] - head_s)
             for each in members
             for (source, destination), size_bytes in each.pairs.size_bytes.items()
         ),
@@ -178,17 +179,20 @@ def _graph(
         return None
     tasks: list[Task] = []
     done: list[tuple[int, ...]] = [()] * len(lowered.program.arguments)
-    edges = iter(lowered.edges)
+    edges = {taker: edge for edge in lowered.edges for taker in edge.takers}
+    transfers: dict[int, int] = {}
     for placed in lowered.calls:
         waits = set(chain.from_iterable(done[node] for node in schedule.preceding[placed.node]))
-        for _ in placed.call.inputs:
-            edge = next(edges)
+        for position in range(len(placed.call.inputs)):
+            edge = edges[placed.node, position]
             each = sent.get(edge.number)
             if each is None:
                 waits.update(done[edge.value.node])
-            else:
-                waits.add(len(tasks))
+                continue
+            if edge.number not in transfers:
+                transfers[edge.number] = len(tasks)
                 tasks.append(Transfer(names[each.group], each.flows, done[edge.value.node]))
+            waits.add(transfers[edge.number])
         done.append((len(tasks),))
         tasks.append(Computation(schedule.duration_s[placed.node], tuple(sorted(waits))))
     if sum(len(task.after) for task in tasks) > MAX_DEPENDENCIES:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from runtime.resources.errors import DoesNotFitError, InvalidResourceError, SuspendedError, UnknownResourceError
 from runtime.resources.islands import Device, NewDevice
 from runtime.resources.mapping import Mapping
+from runtime.resources.path_loads import PathLoads
 from runtime.resources.slices import Change, Constraints, SliceRequest, VirtualSlice
 
 
@@ -53,8 +54,9 @@ class VirtualDeviceSet:
 class Manager:
     """All islands, and the slices of all clients.
 
-    Virtual devices of different sets share physical ones; static balance spreads them evenly. What changes a mapping
-    begins a new epoch.
+    Virtual devices of different sets share physical ones; static balance spreads them evenly. Among islands that are
+    equal by it, a slice goes where the paths to the client's other slices are loaded least, or the paths to all islands
+    where it has no others. What changes a mapping begins a new epoch.
     """
 
     def __init__(self) -> None:
@@ -68,6 +70,10 @@ class Manager:
     def epoch(self) -> int:
         """The current epoch."""
         return self._mapping.epoch
+
+    def set_path_loads(self, loads: PathLoads) -> None:
+        """Say how loaded the network is between islands, for what is mapped from now on."""
+        self._mapping.path_loads = loads
 
     def add_island(self, name: str, mesh: tuple[int, ...] | None = None) -> None:
         """Add an island without hosts.

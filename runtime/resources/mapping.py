@@ -1,12 +1,13 @@
 """The mapping of virtual slices to physical devices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from runtime.resources.errors import DoesNotFitError
 from runtime.resources.islands import Inventory
+from runtime.resources.path_loads import PathLoads
 from runtime.resources.placement import place
-from runtime.resources.slices import Change, VirtualSlice
+from runtime.resources.slices import Change, SliceRequest, VirtualSlice
 
 
 class Mapping:
@@ -16,12 +17,14 @@ class Mapping:
         inventory: The physical devices.
         slices: By number, as mapped now.
         epoch: The current epoch.
+        path_loads: How loaded the network is between islands. What is mapped stays where it is when they change.
     """
 
     def __init__(self) -> None:
         self.inventory = Inventory()
         self.slices: dict[int, VirtualSlice] = {}
         self.epoch = 0
+        self.path_loads = PathLoads()
 
     def add(self, empty: VirtualSlice) -> VirtualSlice:
         """Map a new slice.
@@ -29,7 +32,7 @@ class Mapping:
         Raises:
             DoesNotFitError: No island can hold it.
         """
-        island, devices = place(empty.request, self.inventory, self._taken(empty), self._avoided(empty))
+        island, devices = self._placed(empty, empty.request)
         return self._set(replace(empty, island=island, devices=devices, epoch=self.epoch))
 
     def remove(self, number: int) -> None:
@@ -70,7 +73,7 @@ class Mapping:
         try:
             for found in slices:
                 request = found.request if island is None else replace(found.request, island=island)
-                at, devices = place(request, self.inventory, self._taken(found), self._avoided(found))
+                at, devices = self._placed(found, request)
                 is_same = devices == found.devices
                 self._set(found if is_same else replace(found, island=at, devices=devices, epoch=epoch))
         except DoesNotFitError:
@@ -89,11 +92,10 @@ class Mapping:
 
     def _repaired(self, found: VirtualSlice) -> tuple[str | None, tuple[int, ...]]:
         """Return where a slice goes that lacks some of its devices or all; nowhere where it does not fit."""
-        taken, avoided = self._taken(found), self._avoided(found)
         kept = [number for number in found.devices if self.inventory.is_given(number)]
         if kept and not found.request.is_whole:
             try:
-                island, devices = place(found.request, self.inventory, taken, avoided, kept)
+                island, devices = self._placed(found, found.request, kept)
             except DoesNotFitError:
                 pass
             else:
@@ -103,9 +105,26 @@ class Mapping:
                 )
         self._unset(found)
         try:
-            return place(found.request, self.inventory, taken, avoided)
+            return self._placed(found, found.request)
         except DoesNotFitError:
             return None, ()
+
+    def _placed(
+        self, wanted: VirtualSlice, request: SliceRequest, kept: Sequence[int] = ()
+    ) -> tuple[str, tuple[int, ...]]:
+        """Return where a slice goes beside all others. Raises DoesNotFitError."""
+        taken, avoided = self._taken(wanted), self._avoided(wanted)
+        return place(request, self.inventory, taken, avoided, kept, self._path_load(wanted))
+
+    def _path_load(self, wanted: VirtualSlice) -> Callable[[str], float]:
+        """Return by island how loaded its paths are to those where the client has other slices, or else to all."""
+        others = {
+            found.island
+            for found in self.slices.values()
+            if found.client == wanted.client and found.number != wanted.number
+        }
+        islands = [name for name in self.inventory.islands if name in others] or list(self.inventory.islands)
+        return lambda island: self.path_loads.to(islands, island)
 
     def _taken(self, wanted: VirtualSlice) -> set[int]:
         """Return the devices of the other slices of a set."""

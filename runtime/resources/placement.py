@@ -1,7 +1,7 @@
 """Static balance: slices go to the devices that stand for the fewest virtual ones (Pathways, section 4.1)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -18,12 +18,14 @@ def place(
     taken: Collection[int],
     avoided: Collection[str] = (),
     kept: Sequence[int] = (),
+    path_load: Callable[[str], float] = lambda _: 0.0,
 ) -> tuple[str, tuple[int, ...]]:
     """Return the island and the devices for a slice.
 
     The slice goes to the island where its most loaded device is loaded least; among equals where its devices have the
-    least load together, then where the island has the least per device. Without a shape it gets the least loaded
-    devices, on few hosts. With a shape it gets the place in the mesh that is loaded least, turned if that helps.
+    least load together, then where the island has the least per device, then where its paths are loaded least. Without
+    a shape it gets the least loaded devices, on few hosts. With a shape it gets the place in the mesh that is loaded
+    least, turned if that helps.
 
     Args:
         request: What is asked for.
@@ -31,6 +33,7 @@ def place(
         taken: Devices that other slices of the same set have.
         avoided: Hosts that it must not use.
         kept: Devices that a slice keeps, unless it is to be placed as a whole; they decide the island.
+        path_load: By island, how loaded the network is between it and those to which the slice will send.
 
     Raises:
         DoesNotFitError: No island can hold it; the message says what each one has.
@@ -40,7 +43,7 @@ def place(
         islands = [inventory.islands[inventory.devices[kept[0]].island]]
     elif request.island is not None:
         islands = [island for island in islands if island.name == request.island]
-    best: tuple[tuple[int, int, float], str, tuple[int, ...]] | None = None
+    best: tuple[tuple[int, int, float, float], str, tuple[int, ...]] | None = None
     refusals: list[str] = []
     for island in islands:
         usable: list[Device] = []
@@ -59,7 +62,7 @@ def place(
             continue
         loads = [inventory.loads[number] for number in chosen]
         per_device = sum(inventory.loads[number] for number in island.devices) / len(island.devices)
-        score = (max(loads, default=0), sum(loads), per_device)
+        score = (max(loads, default=0), sum(loads), per_device, path_load(island.name))
         if best is None or score < best[0]:
             best = score, island.name, chosen
     if best is None:

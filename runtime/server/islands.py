@@ -7,6 +7,7 @@ from itertools import count
 from runtime.lowering.assign import Placement
 from runtime.resources.islands import NewDevice
 from runtime.resources.manager import Manager, VirtualDeviceSet
+from runtime.resources.path_loads import PathLoads
 from runtime.resources.slices import Constraints, VirtualSlice
 from runtime.server.settings import IslandSettings
 from runtime.store.buffers import HOST
@@ -47,6 +48,10 @@ class Islands:
     def epoch(self) -> int:
         """The resource manager's epoch: what was lowered in an earlier one may be elsewhere now."""
         return self._manager.epoch
+
+    def set_path_loads(self, loads: PathLoads) -> None:
+        """Say how loaded the network is between islands, for slices that are mapped from now on."""
+        self._manager.set_path_loads(loads)
 
     def add_slice(
         self,

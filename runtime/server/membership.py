@@ -271,4 +271,5 @@ class Membership:
             "" if network_host is None else f"{network_host.address}:0",
             path if settings.network == "machines" else "",
             host.island,
+            network_host is not None and bool(settings.controllers),
         )

@@ -1,22 +1,30 @@
-"""A program as the controller of the network knows it: its flows by number, their connections and their levels."""
+"""A program as the controller of the network knows it: its flows by number, and how each was told to send."""
 
 import asyncio
-import math
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from hostlib import Directives, FiveTuple, FlowGroup, Nic, TaskGraph, Transfer
+from hostlib import Directives, FlowGroup, Nic, TaskGraph, Transfer
 from hostlib.task_graph import Task
 from runtime import messages
 from runtime.network.transfers import Template
 from runtime.server.accounts import Account
+from runtime.server.instances import Instances
 from runtime.server.plans import PlannedProgram
 
 _LEAST_S = 1e-6
 
 Position = tuple[int, int]
 """Of a flow: that of its group, and its own there."""
+
+
+class NetworkEnd(NamedTuple):
+    """Where a host sends from, and the port at which it listens there."""
+
+    nic: Nic
+    tcp_port: int
 
 
 class Registration:
@@ -26,15 +34,11 @@ class Registration:
         account: Whose program it is.
         plan: The program.
         template: What was told of it.
-        nics: By host, where it sends from and receives at.
+        ends: By host, where it sends from and receives at.
+        instances: Its executions that have not ended.
         flows_by_host: By host, the flows that begin there.
-        five_tuples: By number of a flow, the ends of its connection, as far as they are known.
+        unsteered: The numbers of flows that do not send from the port that they were told to.
         job: The name of the job, None: it is not registered.
-        running: Executions that have not ended.
-        waiting: Those of them that are announced once the job is registered.
-        announced: The newest that was announced, -1 where it has ended for the controller.
-        announced_s: When it was.
-        is_pausing: Whether those that wait are announced in a moment.
         ended_s: When the last execution ended.
         has_run: Whether one has ended.
         following: Follows the directives of the job.
@@ -46,13 +50,15 @@ class Registration:
         account: Account,
         plan: PlannedProgram,
         template: Template,
-        nics: Mapping[int, Nic],
+        ends: Mapping[int, NetworkEnd],
+        instances: Instances,
         numbers: Iterator[int],
     ) -> None:
         self.account = account
         self.plan = plan
         self.template = template
-        self.nics = nics
+        self.ends = ends
+        self.instances = instances
         self.flows_by_host: dict[int, list[messages.FlowToOpen]] = {}
         self._positions: dict[int, Position] = {}
         for edge in plan.lowered.edges:
@@ -60,18 +66,13 @@ class Registration:
                 opened = messages.FlowToOpen(next(numbers), edge.number, destination)
                 self.flows_by_host.setdefault(source, []).append(opened)
                 self._positions[opened.number] = position
-        self.five_tuples: dict[int, FiveTuple] = {}
+        self.unsteered: set[int] = set()
         self.job: str | None = None
-        self.running: set[int] = set()
-        self.waiting: list[int] = []
-        self.announced = -1
-        self.announced_s = -math.inf
-        self.is_pausing = False
         self.ended_s = time.monotonic()
         self.has_run = False
         self.following: asyncio.Task[None] | None = None
         self.is_over = False
-        self._levels: dict[int, tuple[int, float | None]] = {}
+        self._ranks: dict[int, messages.FlowRank] = {}
         self._adopted_s = self._told_s = self._times_s()
 
     @property
@@ -85,31 +86,35 @@ class Registration:
         return [group.name for group in self.template.groups]
 
     @property
+    def nics(self) -> dict[int, Nic]:
+        """The NICs of its hosts."""
+        return {host: end.nic for host, end in self.ends.items()}
+
+    @property
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Source and destination of each flow."""
         return ((host, each.host) for host, flows in self.flows_by_host.items() for each in flows)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the connections of all flows are known, and how long what runs takes."""
-        is_timed = self.has_run or all(each.is_known for each in self.plan.functions)
-        return is_timed and len(self.five_tuples) == len(self.flows)
+        """Whether it is known how long what runs takes."""
+        return self.has_run or all(each.is_known for each in self.plan.functions)
 
     def adopt(self, template: Template) -> None:
-        """Tell this template of it from now on; connections stay what they are."""
+        """Tell this template of it from now on; flows keep their numbers."""
         self.template = template
         self._positions = self._positions_in(template)
-        self._levels.clear()
+        self._ranks.clear()
         self._adopted_s = self._told_s = self._times_s()
 
     def groups(self) -> list[FlowGroup]:
-        """Return its flow groups with the 5-tuples of their connections."""
-        numbers = {position: number for number, position in self._positions.items()}
+        """Return its flow groups, whose flows are TCP to where hosts listen."""
+        hosts = {self._positions[each.number]: each.host for flows in self.flows_by_host.values() for each in flows}
         return [
             FlowGroup(
                 group.name,
                 tuple(
-                    replace(flow, five_tuple=self.five_tuples[numbers[place, index]])
+                    replace(flow, tcp_port=self.ends[hosts[place, index]].tcp_port)
                     for index, flow in enumerate(group.flows)
                 ),
             )
@@ -135,15 +140,18 @@ class Registration:
 
     def take(self, directives: Directives) -> dict[int, list[messages.FlowRank]]:
         """Return by host what its flows have to be told, as it is not what they were told before."""
-        ranks = {(each.flow_group, each.flow): (each.level, each.rate_bps) for each in directives.flows}
+        directed = {(each.flow_group, each.flow): each for each in directives.flows}
         told: dict[int, list[messages.FlowRank]] = {}
         for host, flows in self.flows_by_host.items():
             for each in flows:
                 group, index = self._positions[each.number]
-                rank = ranks.get((self.template.groups[group].name, index))
-                if rank is not None and rank != self._levels.get(each.number):
-                    self._levels[each.number] = rank
-                    told.setdefault(host, []).append(messages.FlowRank(each.number, *rank))
+                found = directed.get((self.template.groups[group].name, index))
+                if found is None:
+                    continue
+                rank = messages.FlowRank(each.number, found.level, found.rate_bps, found.source_port)
+                if rank != self._ranks.get(each.number):
+                    self._ranks[each.number] = rank
+                    told.setdefault(host, []).append(rank)
         return told
 
     def change(self) -> float:

@@ -35,6 +35,7 @@ from runtime.substrates.interface import Substrate
 
 if TYPE_CHECKING:
     from runtime.server.announcements import Announcements
+    from runtime.server.path_loads import PathLoadQueries
 
 _FIRST_GUESS_S = 1e-4
 _LEARNING = 0.5
@@ -63,6 +64,7 @@ class Server:
             self._execute, self._handle, lambda call: asyncio.get_running_loop().call_soon(call)
         )
         self._announcements = _announcements(settings.controllers, self._hosts)
+        self._path_loads = _path_loads(self._announcements, self._hosts, self._islands)
         self._executions = Executions(
             self._schedulers, self._hosts, self._dispatch, self._admission.ended, self._announcements
         )
@@ -113,11 +115,15 @@ class Server:
             await asyncio.wait((start, end), return_when=asyncio.FIRST_COMPLETED)
             if start.done():
                 start.result()
+                if self._path_loads is not None:
+                    self._path_loads.open()
                 on_ready()
                 await end
         finally:
             server.close()
             self._membership.close()
+            if self._path_loads is not None:
+                self._path_loads.close()
             if self._announcements is not None:
                 await self._announcements.close()
 
@@ -208,8 +214,10 @@ class Server:
                 self._sizes.take(message)
             case messages.ConnectionEnded() | messages.LoansReturned() as message if message.host in self._hosts:
                 self._hosts[message.host].channel.send(message)
-            case messages.FlowOpened() as message if self._announcements is not None:
-                self._announcements.take(message)
+            case messages.FlowSteered() as message if self._announcements is not None:
+                self._announcements.take(host, message)
+            case messages.RunStalled() as message if self._announcements is not None:
+                self._announcements.stall(host, message)
             case messages.Usage() as message:
                 self._status.take(message)
 
@@ -327,3 +335,13 @@ def _announcements(controllers: Sequence[str], hosts: Mapping[int, Host]) -> "An
     from runtime.server.announcements import Announcements  # it brings gRPC
 
     return Announcements(controllers, hosts)
+
+
+def _path_loads(
+    announcements: "Announcements | None", hosts: Mapping[int, Host], islands: Islands
+) -> "PathLoadQueries | None":
+    if announcements is None:
+        return None
+    from runtime.server.path_loads import PathLoadQueries
+
+    return PathLoadQueries(announcements.client, hosts, islands.set_path_loads)

@@ -59,7 +59,8 @@ class HostSettings:
     one after the other; ``reports_enqueued`` says whether the server wants to know of it. In ``folder`` hosts find each
     other for collectives. The memories are budgets in bytes: of each device, and of the host. A host of a network
     listens at ``network_address`` as well, for those of other islands. At ``local_address`` a host that listens over
-    TCP also listens for those of its own machine, with which it shares memory then.
+    TCP also listens for those of its own machine, with which it shares memory then. ``reports_stalls`` says whether the
+    server wants to know which runs wait for memory.
     """
 
     host: int
@@ -75,6 +76,7 @@ class HostSettings:
     network_address: str = ""
     local_address: str = ""
     island: str = ""
+    reports_stalls: bool = False
 
 
 class SubstrateError(Exception):

@@ -1,7 +1,7 @@
 """Executors as processes on this machine."""
 
 import os
-import subprocess  # nosec B404 - starts our own module
+import subprocess  # nosec B404 # starts our own module
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +34,7 @@ class LocalSubstrate:
         """Start the executor of a host. Raises SubstrateError."""
         command = [*self._commands.get(settings.host, ()), sys.executable, "-m", "runtime.executor"]
         try:
-            process = subprocess.Popen(  # nosec B603 - our own interpreter and module, where the server's settings say
+            process = subprocess.Popen(  # nosec B603 # our own interpreter and module, where the server's settings say
                 command,
                 stdin=subprocess.PIPE,
                 stdout=sys.stderr,  # the server's own stdout is for who started it

@@ -15,6 +15,7 @@ from controller.clock import Clock
 from controller.links.port_states import PortStateTable
 from controller.planning.context import PlannerContext
 from controller.planning.directives import DirectivePublisher
+from controller.planning.draining import Draining
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.process.server import SERVER_OPTIONS
@@ -97,6 +98,7 @@ async def served(
             directives=directives,
             southbound=southbound,
             telemetry=telemetry,
+            draining=Draining(planner, registry, southbound, clock),
             clock=clock,
             calls=Calls(Anybody(agents=True)),
         )

@@ -39,3 +39,24 @@ def test_an_owner_token_is_read_from_no_device_and_no_pipe(tmp_path: Path, capsy
     for file in (pipe, Path("/dev/zero")):
         assert agent.main([*HOST, "--owner-token-file", str(file)]) == 2
         assert capsys.readouterr().err == f"{file}: not a regular file\n"
+
+
+def test_controllers_come_from_the_environment_unless_options_name_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A token must not travel in plain text, so a refusal names the controller that it would have gone to.
+    (tmp_path / "token").write_text("secret")
+    options = [*HOST, "--token-file", str(tmp_path / "token")]
+    monkeypatch.setenv("TRAINYARD_CONTROLLER", "localhost:4790, far:4790")
+    assert agent.main(options) == 2
+    assert "to far:4790" in capsys.readouterr().err
+    assert agent.main([*options, "--controller", "farther:4790"]) == 2
+    assert "to farther:4790" in capsys.readouterr().err
+
+
+def test_a_controller_of_the_environment_that_is_no_address_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_CONTROLLER", "far")
+    assert agent.main(HOST) == 2
+    assert capsys.readouterr().err.startswith("TRAINYARD_CONTROLLER: address: expected HOST:PORT")

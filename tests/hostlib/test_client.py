@@ -15,6 +15,7 @@ from hostlib.errors import RefusalReason
 from hostlib.types import Directives, Flow, FlowGroup, Nic, Profile
 from tests.hostlib.served import BERT, GPT, LEASE_S, RING, Served, served
 from tests.patience import PATIENCE_S, until
+from topologies.addressing import TCP_PROTOCOL
 
 
 def _run(scenario: Callable[[Served, Client], Awaitable[None]]) -> None:
@@ -105,7 +106,8 @@ def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> 
             client = Client(address, clock=clock)
             await client.__aenter__()
             client.register_job(GPT)
-            client.register_flow_groups("gpt", [FlowGroup("other", RING.flows[:1])])
+            over_tcp = replace(RING.flows[0], tcp_port=40_000)
+            client.register_flow_groups("gpt", [FlowGroup("other", (RING.flows[0], over_tcp))])
             assert await client.acknowledged("gpt", PATIENCE_S)
             client.register_flow_groups("gpt", [RING])
             assert await client.acknowledged("gpt", PATIENCE_S)
@@ -121,9 +123,10 @@ def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> 
             (job,) = second.registry.jobs
             assert job.arrival_s == -2.0  # by the clock of the second controller, which stands at 0
             assert {group.name: [flow.five_tuple.source_port for flow in group.flows] for group in job.flow_groups} == {
-                "other": [49152],
+                "other": [49152, 49152],
                 "ring": [49153, 49152],
             }
+            assert job.flow_groups[0].flows[1].five_tuple.service == (TCP_PROTOCOL, 40_000)
             assert job.request.profile.work == 1.0
             await client.close()
 

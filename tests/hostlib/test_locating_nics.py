@@ -1,13 +1,10 @@
 """Which NIC has an address: a job asks, and is never stuck or failed by the answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
-import grpc
-import grpc.aio
 import pytest
 
 from hostlib.blocking import BlockingClient
@@ -17,32 +14,12 @@ from hostlib.errors import RefusalReason, RefusedError
 from hostlib.types import Nic
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
+from tests.hostlib.answering import answering
 from tests.hostlib.served import Served, served
 from tests.patience import PATIENCE_S
 
 _NOBODY = "127.0.0.1:1"
 _ADDRESS = IPv4Address("10.0.0.1")
-
-
-@asynccontextmanager
-async def _answering(answer: wire.LocateNicsResponse | None) -> AsyncIterator[str]:
-    """A controller that gives one answer to all questions; None: it is too old to know them."""
-
-    async def locate(*_: object) -> wire.LocateNicsResponse | None:
-        return answer
-
-    method = methods.LOCATE_NICS
-    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-    if answer is not None:
-        handlers[method.name] = grpc.unary_unary_rpc_method_handler(locate, None, method.response.SerializeToString)
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(methods.SERVICE, handlers),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        await server.stop(None)
 
 
 def _run(scenario: Callable[[], Any]) -> None:
@@ -96,7 +73,11 @@ def test_without_a_controller_nothing_is_known() -> None:
 
 def test_a_controller_that_is_too_old_for_the_call_refuses_it_by_name() -> None:
     async def scenario() -> None:
-        async with _answering(None) as address, Client(address) as client, Connection(address) as connection:
+        async with (
+            answering(methods.LOCATE_NICS, None) as address,
+            Client(address) as client,
+            Connection(address) as connection,
+        ):
 
             def ask() -> tuple[Nic | None, ...] | None:
                 with BlockingClient(address) as blocking:
@@ -126,7 +107,10 @@ def test_an_answer_that_nobody_can_read_is_a_failure_of_the_library(
     locations: list[wire.NicLocation], problem: str
 ) -> None:
     async def scenario() -> None:
-        async with _answering(wire.LocateNicsResponse(locations=locations)) as address, Client(address) as client:
+        async with (
+            answering(methods.LOCATE_NICS, wire.LocateNicsResponse(locations=locations)) as address,
+            Client(address) as client,
+        ):
             with pytest.raises(RefusedError, match=problem) as refusal:
                 await client.locate_nics([_ADDRESS], PATIENCE_S)
             assert refusal.value.reason is RefusalReason.FAILED

@@ -13,6 +13,7 @@ PROFILE = Profile(1.0, 0.5, 16.0)
 HERE, THERE = Nic("h0"), Nic("h1")
 FLOW = Flow(HERE, THERE, 1000)
 ADDRESSES = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2")
+OPENED = FiveTuple(*ADDRESSES, 6, 1, 2)
 
 WRONG: dict[str, tuple[str, Callable[[], object]]] = {
     "float of bytes": ("size_bytes: expected an integer, got 3500000000.0", lambda: Flow(HERE, THERE, 3.5e9)),
@@ -26,6 +27,8 @@ WRONG: dict[str, tuple[str, Callable[[], object]]] = {
     "no offset": ("offset_s: expected a number", lambda: Flow(HERE, THERE, 1, offset_s=float("nan"))),
     "five-tuple": ("five_tuple: expected a FiveTuple", lambda: Flow(HERE, THERE, 1, five_tuple=(1, 2))),
     "held port": ("held_source_port: must lie", lambda: Flow(HERE, THERE, 1, held_source_port=1 << 16)),
+    "no port": ("tcp_port: must lie between 1 and", lambda: Flow(HERE, THERE, 1, tcp_port=0)),
+    "two ports": ("tcp_port: expected none beside", lambda: Flow(HERE, THERE, 1, five_tuple=OPENED, tcp_port=4)),
     "one flow": ("flows: expected a tuple, each item a Flow", lambda: FlowGroup("ring", flows=FLOW)),
     "no flow": (r"flows\[1\]: expected a Flow, got 3", lambda: FlowGroup("ring", flows=(FLOW, 3))),
     "number of flows": ("flows: expected a tuple", lambda: FlowGroup("ring", flows=3)),

@@ -1,7 +1,18 @@
-"""Programs that several tests use."""
+"""Programs and functions that several tests use."""
 
+from typing import Any
+
+import runtime as rt
 from runtime.arrays import ArraySpec, Sharding
 from runtime.program import Call, Input, Output, Program, Value
+
+
+@rt.function(library="numpy", outputs=lambda x: x)
+def slow_add_one(x: Any) -> Any:
+    import time
+
+    time.sleep(0.02)
+    return x + 1
 
 
 def call(name: str, slice_: int, value: Value, spec: ArraySpec, taken: Sharding, made: Sharding | None = None) -> Call:

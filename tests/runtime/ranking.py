@@ -11,19 +11,20 @@ import runtime as rt
 from controller.clock import WallClock
 from tests.hostlib.served import Served, served
 from tests.patience import PATIENCE_S
+from topologies.steering import Steering
 
 MOST_SOCKETS = 32
 
 
 @contextmanager
-def controller(address: str = "127.0.0.1:0") -> Iterator[Served]:
+def controller(address: str = "127.0.0.1:0", steering: Steering = Steering.RULE) -> Iterator[Served]:
     """A controller that listens at an address; its switches are made up."""
     started: SimpleQueue[Served] = SimpleQueue()
     loop = asyncio.new_event_loop()
     over = asyncio.Event()
 
     async def serve() -> None:
-        async with served(address, clock=WallClock()) as made:
+        async with served(address, clock=WallClock(), steering=steering) as made:
             started.put(made)
             await over.wait()
 
@@ -37,9 +38,9 @@ def controller(address: str = "127.0.0.1:0") -> Iterator[Served]:
         loop.close()
 
 
-@rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((MOST_SOCKETS,), "int64"))
-def levels_of_sockets(_x: Any) -> Any:
-    """Return the levels of the connections that this host has opened over the network, and -1 for the rest."""
+@rt.function(library="numpy", outputs=lambda _: rt.ArraySpec((MOST_SOCKETS, 2), "int64"))
+def opened_sockets(_x: Any) -> Any:
+    """Return port and level of the connections that this host has opened over the network, and -1 for the rest."""
     import os
     import socket
     from contextlib import suppress
@@ -56,8 +57,8 @@ def levels_of_sockets(_x: Any) -> Any:
                 else:
                     sock.getpeername()
                     found.append((sock.getsockname()[1], sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) >> 5))
-    opened = [level for port, level in found if port not in listening]
-    return numpy.array((opened + [-1] * 32)[:32])
+    opened = [(port, level) for port, level in found if port not in listening]
+    return numpy.array((opened + [(-1, -1)] * 32)[:32])
 
 
 def until(holds: Callable[[], Any]) -> Any:

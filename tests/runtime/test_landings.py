@@ -17,7 +17,8 @@ from runtime.lowering.subprograms import LoweredProgram, lower
 from runtime.messages import Failure
 from runtime.program import Call, Input, Output, Program, Value
 from runtime.store.buffers import HOST
-from tests.runtime.test_dataflow import CLIENT, DEVICE_BYTES, DEVICES, HOSTS, SPEC, Host, programs, run_all, start
+from tests.runtime.random_programs import programs
+from tests.runtime.simulated_hosts import CLIENT, DEVICE_BYTES, DEVICES, HOSTS, SPEC, Host, run_all, start
 
 DEVICE, HANDLE, BUDGET_BYTES = 0, 7, 100
 LOST = Failure("LostError", "gone")
@@ -138,11 +139,12 @@ def test_rows_land_beside_programs_whatever_is_released_or_aborted_meanwhile(
     hosts += [Host(number, hosts, DEVICE_BYTES) for number in range(HOSTS)]
     x = np.arange(16.0).reshape(SPEC.shape)
     begin = data.draw(st.integers(0, len(unbounded)))
-    lowered = lower(*drawn, [AT_CLIENT, AT_CLIENT])
+    lowered = lower(*drawn, [AT_CLIENT] * 3)
+    given_data = [x, x, np.array(True)]
     numbers = range(1, len(unbounded) + 1)
     for number, each in enumerate(unbounded):
         if number == begin:
-            start(hosts, len(unbounded), lowered, [-1, -1], [x, x], first=100, stretch=data.draw(st.integers(1, 5)))
+            start(hosts, len(unbounded), lowered, [-1] * 3, given_data, first=100, stretch=data.draw(st.integers(1, 5)))
         start(hosts, number, each, [-1], [x + 4 * number], first=number + 1, stretch=1)
 
     def choose(count: int) -> int:

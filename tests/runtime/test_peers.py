@@ -1,141 +1,28 @@
-"""Two hosts of this process, connected by real sockets."""
+"""Pieces, failures and loans between two hosts, and what no host may send."""
 
 import socket
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from ipaddress import IPv4Address
+from errno import EMFILE
 from pathlib import Path
-from queue import SimpleQueue
 from secrets import token_hex
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hostlib.torch.sockets import AdoptedSocket, Endpoints
 from runtime import messages
 from runtime.addresses import dialled, listening
-from runtime.executor.copies import Copies
-from runtime.executor.loop import Loop
-from runtime.executor.peers import Peers
+from runtime.executor import listening as executor_listening
 from runtime.frames import LOAN, PIECE, RETURN, Kind, prefix
-from runtime.lowering.resharding import Piece
-from runtime.lowering.subprograms import Send
 from runtime.messages import Failure
-from runtime.substrates.interface import HostSettings
-from runtime.transport.arena import Arena
-from runtime.transport.arrays import LEAST_BYTES, ArenaArrays
+from runtime.transport.arrays import LEAST_BYTES
 from runtime.transport.shared_memory import Segment
 from tests.patience import PATIENCE_S
-
-T = TypeVar("T")
-SECRET = "of these hosts"
-ROOM_BYTES = 64 * LEAST_BYTES
-ITEMS = LEAST_BYTES // 8
-SEND = Send(3, 1, Piece(5, 4, (), ()), True)
-
-
-class KnownSockets(Loop):
-    """A loop that can tell which sockets it watches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sockets: dict[int, socket.socket] = {}
-
-    def watch(self, sock: socket.socket, readable: Callable[[], None], writable: Callable[[], None] | None) -> None:
-        self.sockets[sock.fileno()] = sock
-        super().watch(sock, readable, writable)
-
-    def forget(self, sock: socket.socket) -> None:
-        self.sockets.pop(sock.fileno(), None)
-        super().forget(sock)
-
-
-class Host:
-    """A host with a loop in a thread of its own, which takes note of what it receives."""
-
-    def __init__(self, number: int, address: str, room_bytes: int, local_address: str = "") -> None:
-        self.received: SimpleQueue[tuple[tuple[int, int, int, int], Any]] = SimpleQueue()
-        self.places: dict[tuple[int, int, int, int], memoryview] = {}
-        self.arrays = ArenaArrays(Arena(room_bytes))
-        self.loop = KnownSockets()
-        self.others: dict[int, Host] = {}
-        self.opened: SimpleQueue[messages.FlowOpened] = SimpleQueue()
-        settings = HostSettings(number, 1, address, "", SECRET, local_address=local_address)
-        self.peers = Peers(self.loop, settings, self.arrays, Copies(self.loop), self, self.tell)
-        self.thread = Thread(target=self.loop.run)
-        self.thread.start()
-
-    def receive(self, number: int, edge: int, destination: int, source: int, data: Any) -> None:
-        self.received.put(((number, edge, destination, source), data))
-
-    def place(self, number: int, edge: int, destination: int, source: int, size_bytes: int) -> memoryview | None:
-        place = self.places.get((number, edge, destination, source))
-        assert place is None or len(place) == size_bytes
-        return place
-
-    def lose(self, number: int, edge: int, destination: int, source: int, cause: str) -> None:
-        self.received.put(((number, edge, destination, source), cause))
-
-    def tell(self, message: Any) -> None:
-        """Pass a message on, as the server does, and keep what is for that."""
-        if isinstance(message, messages.FlowOpened):
-            self.opened.put(message)
-            return
-        other = self.others.get(message.host)
-        if other is not None:
-            is_end = isinstance(message, messages.ConnectionEnded)
-            take = other.peers.take_end if is_end else other.peers.take_returned
-            other.loop.post(lambda: take(message))
-
-    def do(self, call: Callable[[], T]) -> T:
-        """What a call returns in the loop's thread."""
-        done: SimpleQueue[T] = SimpleQueue()
-        self.loop.post(lambda: done.put(call()))
-        return done.get(timeout=PATIENCE_S)
-
-    def send(self, execution: int, array: np.ndarray[Any, Any]) -> None:
-        self.do(lambda: self.peers.send_piece(1, execution, SEND, array))
-
-    def next(self) -> tuple[tuple[int, int, int, int], Any]:
-        return self.received.get(timeout=PATIENCE_S)
-
-    def until_returned(self) -> None:
-        deadline_s = time.monotonic() + PATIENCE_S
-        while self.do(lambda: self.peers.lent):
-            assert time.monotonic() < deadline_s
-
-    def end(self) -> None:
-        self.loop.post(self.loop.stop)
-        self.thread.join()
-        self.loop._wake.close()
-        for watched in self.loop.sockets.values():
-            watched.close()
-        self.loop._woken.close()
-
-
-@contextmanager
-def two_hosts(
-    *addresses: str, room_bytes: int = ROOM_BYTES, local_addresses: Sequence[str] = ("", "")
-) -> Iterator[tuple[Host, Host]]:
-    hosts = [
-        Host(number, address, room_bytes, local_address)
-        for number, (address, local_address) in enumerate(zip(addresses, local_addresses, strict=True))
-    ]
-    known = {number: host.peers.place for number, host in enumerate(hosts)}
-    for host in hosts:
-        host.others = dict(enumerate(hosts))
-        host.peers.take_places(known)
-    try:
-        yield hosts[0], hosts[1]
-    finally:
-        for host in hosts:
-            host.end()
+from tests.runtime.peer_hosts import ITEMS, ROOM_BYTES, SECRET, SEND, TCP, Host, two_hosts
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +34,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host
 
 @pytest.fixture(scope="module")
 def remote() -> Iterator[tuple[Host, Host]]:
-    with two_hosts("127.0.0.1:0", "127.0.0.1:0") as hosts:
+    with two_hosts(*TCP) as hosts:
         yield hosts
 
 
@@ -276,9 +163,6 @@ def test_a_host_that_goes_returns_what_it_was_lent(local: tuple[Host, Host], tmp
     sender.do(lambda: sender.peers.send_piece(2, 2, SEND, np.full(ITEMS, 7)))
     sender.until_returned()
     assert sender.arrays.arena.used_bytes == 0
-
-
-TCP = ("127.0.0.1:0", "127.0.0.1:0")
 
 
 def test_hosts_that_find_that_they_share_a_machine_lend() -> None:
@@ -433,55 +317,23 @@ def test_a_host_that_cannot_be_reached_gets_word_of_what_it_misses(remote: tuple
     sender.do(lambda: sender.peers.take_places(known))
 
 
-def next_opened(sender: Host) -> tuple[int, Endpoints]:
-    """The number of a flow that has got a connection, and the ends of that."""
-    told = sender.opened.get(timeout=PATIENCE_S)
-    ends = (IPv4Address(told.address), told.port, IPv4Address(told.peer_address), told.peer_port)
-    return told.number, Endpoints(*ends)
+class Full(socket.socket):
+    """A listener of a process that has no descriptor left at first."""
+
+    is_full = True
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.is_full:
+            self.is_full = False
+            raise OSError(EMFILE, "Too many open files")
+        return super().accept()
 
 
-def level_of(endpoints: Endpoints) -> int:
-    found = AdoptedSocket.open(endpoints)
-    assert found is not None
-    return found.level
-
-
-def test_a_flow_has_a_connection_of_its_own_which_sends_at_its_level(remote: tuple[Host, Host]) -> None:
-    sender, receiver = remote
-    sender.do(lambda: sender.peers.open_flows([messages.FlowToOpen(number, 3, 1) for number in (7, 8)]))
-    ends = dict(next_opened(sender) for _ in range(2))
-    assert len({each.port for each in ends.values()}) == 2
-    sender.do(lambda: sender.peers.send_piece(1, 20, SEND, np.full(3, 1), 7, 5.0))
-    assert receiver.next()[0] == (20, 3, 4, 5)
-    sender.do(lambda: sender.peers.rank_flows([messages.FlowRank(7, 6, None), messages.FlowRank(9, 5, None)]))
-    assert [level_of(ends[number]) for number in (7, 8)] == [6, 0]
-    sender.do(lambda: sender.peers.send_piece(1, 21, SEND, np.full(3, 1), 7, 5.0))
-    receiver.next()
-    sent = list(sender.peers.flows.sent)
-    assert [(each.flow, each.name[0], each.size_bytes, each.level, each.made_s) for each in sent] == [
-        (7, 20, 24, -1, 5.0),
-        (7, 21, 24, 6, 5.0),
-    ]
-    assert sent[1].ranked_s <= sent[1].began_s
-    assert [each.name[0] for each in receiver.peers.flows.arrived] == [20, 21]
-    sender.do(lambda: sender.peers.close_flows([7, 8]))
-    assert all(AdoptedSocket.open(each) is None for each in ends.values())
-    sender.do(lambda: sender.peers.send_piece(1, 22, SEND, np.full(3, 1), 7, 5.0))
-    assert receiver.next()[0] == (22, 3, 4, 5), "what is sent on a flow that is over comes all the same"
-
-
-def test_a_flow_whose_connection_breaks_gets_another_at_the_same_level(remote: tuple[Host, Host]) -> None:
-    sender, receiver = remote
-    sender.do(lambda: sender.peers.open_flows([messages.FlowToOpen(7, 3, 1)]))
-    _, first = next_opened(sender)
-    sender.do(lambda: sender.peers.rank_flows([messages.FlowRank(7, 4, 1e9)]))
-    sender.do(lambda: sender.peers._outgoing[1, 7].connection.close("it was cut"))
-    sender.do(lambda: sender.peers.send_piece(1, 30, SEND, np.full(3, 1), 7))
-    number, second = next_opened(sender)
-    assert (number, second != first) == (7, True)
-    assert receiver.next()[0] == (30, 3, 4, 5)
-    assert level_of(second) == 4
-    sender.do(lambda: sender.peers.close_flows([7]))
+def test_who_connects_to_a_host_without_descriptors_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_listening, "listening", lambda address: Full(fileno=listening(address).detach()))
+    with two_hosts(*TCP) as (sender, receiver):
+        sender.send(0, np.full(3, 7))
+        assert receiver.next()[0] == (0, 3, 4, 5)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from runtime.lowering.resharding import Piece
 from runtime.lowering.subprograms import Edge, Receipt, Send
 from runtime.program import Value
 from tests.patience import PATIENCE_S
-from tests.runtime.test_peers import Host, two_hosts
+from tests.runtime.peer_hosts import Host, two_hosts
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def test_loops_turn_while_256_mb_are_cut_sent_and_put_together(hosts: tuple[Host
     turns = [sender.do(partial(Turns, sender.loop)), receiver.do(partial(Turns, receiver.loop))]
     x = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
     spec, copies = ArraySpec((SIDE, SIDE), "float32"), Copies(receiver.loop)
-    edge = Edge(3, Value(0), spec, Sharding(1, 2), 0, 1, 0, Sharding(None, 1), 0)
+    edge = Edge(3, Value(0), spec, Sharding(1, 2), 0, Sharding(None, 1), 0, ((1, 0),))
     whole: list[bool] = []
     assembly = receiver.do(
         lambda: Assembly(

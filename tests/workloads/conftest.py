@@ -1,6 +1,7 @@
 """Fixtures of this package: small scenarios."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.jobs import TrainingJob, training_jobs
+from workloads.loading import ScenarioError, load_scenario
 from workloads.scenario import Scenario
 
 Document = dict[str, Any]
@@ -54,3 +56,18 @@ def load() -> Callable[[Document], tuple[tuple[TrainingJob, ...], Routing]]:
         return training_jobs(scenario, fabric), Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
 
     return jobs_and_routing
+
+
+@pytest.fixture
+def refuse(tmp_path: Path) -> Callable[[str], list[str]]:
+    """Return the messages of loading a text, without the file name that starts every line."""
+
+    def messages(text: str) -> list[str]:
+        path = tmp_path / "bad.yaml"
+        path.write_text(text)
+        with pytest.raises(ScenarioError) as raised:
+            load_scenario(path)
+        assert all(message.startswith(f"{path}: ") for message in raised.value.messages)
+        return [message.removeprefix(f"{path}: ") for message in raised.value.messages]
+
+    return messages

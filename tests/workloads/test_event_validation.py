@@ -48,19 +48,19 @@ def test_events_of_every_kind_are_read(document: Document, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        ([_event(-1, "down")], "events[0].at_s: expected greater than or equal to 0, got -1"),
-        ([_event(1, "off")], "events[0].state: expected 'down' or 'up', got 'off'"),
+        ([_event(-1, "down")], "events[0] t0, at_s: expected greater than or equal to 0, got -1"),
+        ([_event(1, "off")], "events[0] t0, state: expected 'down' or 'up', got 'off'"),
         (
             [_event(1, "down", spine="t0")],
             "events[0].spine: unknown key; expected one of at_s, controller, host",
         ),
         (
             [_event(1, "down", switch="t0", host="h0")],
-            "events[0]: expected exactly one of link, switch, host, controll",
+            "events[0] h0: expected exactly one of link, switch, host, controll",
         ),
         ([{"at_s": 1, "state": "down"}], "events[0]: expected exactly one of link, switch, host, controller"),
         ([_event(1, "down", controller=1)], "events[0].controller: expected less than or equal to 0, got 1"),
-        ([_event(1, "down", switch="t0", parallel=0)], "events[0]: expected parallel only beside link"),
+        ([_event(1, "down", switch="t0", parallel=0)], "events[0] t0: expected parallel only beside link"),
         (["down"], "events[0]: expected a mapping, got 'down'"),
     ],
 )
@@ -74,13 +74,13 @@ def test_an_event_that_cannot_be_meant_is_named_with_its_key_path(
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"switch": "t7"}, "switch: expected a switch of the topology, got 't7'"),
-        ({"host": "t0"}, "host: expected a host of the topology, got 't0'"),
-        ({"link": ["h0", "t1"]}, "link: expected two nodes with a cable between them, got [h0, t1]"),
-        ({"link": ["x", "t1"]}, "link: expected two nodes with a cable between them, got [x, t1]"),
+        ({"switch": "t7"}, ".switch: expected a switch of the topology, got 't7'"),
+        ({"host": "t0"}, ".host: expected a host of the topology, got 't0'"),
+        ({"link": ["h0", "t1"]}, ".link: expected two nodes with a cable between them, got [h0, t1]"),
+        ({"link": ["x", "t1"]}, ".link: expected two nodes with a cable between them, got [x, t1]"),
         (
             {"link": ["t0", "t1"], "parallel": 1},
-            "parallel: expected less than 1, the cables between 't0' and 't1', got 1",
+            " t0 to t1, parallel: expected less than 1, the cables between 't0' and 't1', got 1",
         ),
     ],
 )
@@ -88,23 +88,23 @@ def test_what_the_topology_does_not_have_cannot_fail(
     messages: Callable[..., list[str]], named: Document, message: str
 ) -> None:
     assert messages(_event(1, "down", **named), _event(3, "up", **named)) == [
-        f"events[{number}].{message}" for number in range(2)
+        f"events[{number}]{message}" for number in range(2)
     ]
 
 
 @pytest.mark.parametrize(
     ("states", "wrong"),
     [
-        ([(1, "up"), (2, "down"), (3, "up")], ["events[0].state: expected down: it is up already"]),
-        ([(1, "down"), (2, "down"), (3, "up")], ["events[1].state: expected up: it is down already"]),
-        ([(1, "down")], ["events[0].state: expected a later event that brings it up; jobs would wait for it"]),
+        ([(1, "up"), (2, "down"), (3, "up")], ["events[0] t0, state: expected down: it is up already"]),
+        ([(1, "down"), (2, "down"), (3, "up")], ["events[1] t0, state: expected up: it is down already"]),
+        ([(1, "down")], ["events[0] t0, state: expected a later event that brings it up; jobs would wait for it"]),
         (
             [(2, "down"), (1, "up")],
-            ["events[1].at_s: expected no less than the 2 before, got 1"],
+            ["events[1] t0, at_s: expected no less than the 2 before, got 1"],
         ),
         (
             [(1, "down"), (2, "up"), (2.5, "down"), (3, "up")],
-            ["events[2].at_s: expected no less than 3.0: until then it recovers, got 2.5"],
+            ["events[2] t0, at_s: expected no less than 3.0: until then it recovers, got 2.5"],
         ),
         ([(1, "down"), (2, "up"), (3, "down"), (4, "up")], []),
     ],

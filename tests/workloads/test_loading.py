@@ -1,37 +1,13 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from tests.workloads.refusing import Document, change
 from workloads.loading import SHIPPED_SCENARIOS, ScenarioError, load_scenario
+from workloads.scenario import Scenario
 from workloads.workload import PhasesWorkload
-
-Document = dict[str, Any]
-
-
-@pytest.fixture
-def refuse(tmp_path: Path) -> Callable[[str], list[str]]:
-    """Return the messages of loading a text, without the file name that starts every line."""
-
-    def messages(text: str) -> list[str]:
-        path = tmp_path / "bad.yaml"
-        path.write_text(text)
-        with pytest.raises(ScenarioError) as raised:
-            load_scenario(path)
-        assert all(message.startswith(f"{path}: ") for message in raised.value.messages)
-        return [message.removeprefix(f"{path}: ") for message in raised.value.messages]
-
-    return messages
-
-
-def change(document: Document, path: tuple[str | int, ...], value: object) -> str:
-    here: Any = document
-    for step in path[:-1]:
-        here = here[step]
-    here[path[-1]] = value
-    return yaml.safe_dump(document)
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED_SCENARIOS.glob("*.yaml")), ids=lambda path: path.stem)
@@ -64,45 +40,65 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
         (("jobs",), [], "jobs: "),
         (("jobs",), 7, "jobs: expected a list, got 7"),
         (("jobs", 0), "a", "jobs[0]: expected a mapping, got 'a'"),
-        (("jobs", 0, "colour"), "red", "jobs[0].colour: unknown key; expected one of arrival_s, duration_s,"),
+        (("jobs", 0, "colour"), "red", "jobs[0] a, colour: unknown key; expected one of arrival_s, duration_s,"),
         (("jobs", 0, "name"), "", "jobs[0].name: expected at least 1 character, got ''"),
         (("jobs", 0, "name"), "j" * 257, "jobs[0].name: expected at most 256 characters, got 'jjj"),
         (("jobs", 0, "name"), "a/b", "jobs[0].name: expected printable characters and no slash, got 'a/b'"),
         (("jobs", 0, "name"), "a\u2028m", "jobs[0].name: expected printable characters and no slash, got 'a\\u2028m'"),
-        (("jobs", 0, "hosts", 1), "h9", "jobs[0].hosts[1]: expected a host of the topology (h0, h1, h2, h3), got 'h9'"),
-        (("jobs", 0, "hosts", 1), "h0", "jobs[0].hosts[1]: expected every host once, 'h0' is there twice"),
-        (("jobs", 0, "hosts", 1), 3, "jobs[0].hosts[1]: expected a valid string, got 3"),
-        (("jobs", 0, "gpus_per_host"), True, "jobs[0].gpus_per_host: expected a valid integer, got True"),
-        (("jobs", 0, "arrival_s"), -0.5, "jobs[0].arrival_s: expected greater than or equal to 0, got -0.5"),
-        (("jobs", 0, "duration_s"), 5, "jobs[0].duration_s: expected exactly one of iterations and duration_s, got 5"),
-        (("jobs", 0, "iterations"), None, "jobs[0].duration_s: expected exactly one of iterations and duration_s"),
+        (
+            ("jobs", 0, "hosts", 1),
+            "h9",
+            "jobs[0] a, hosts[1]: expected a host of the topology (h0, h1, h2, h3), got 'h9'",
+        ),
+        (("jobs", 0, "hosts", 1), "h0", "jobs[0] a, hosts[1]: expected every host once, 'h0' is there twice"),
+        (("jobs", 0, "hosts", 1), 3, "jobs[0] a, hosts[1]: expected a valid string, got 3"),
+        (("jobs", 0, "gpus_per_host"), True, "jobs[0] a, gpus_per_host: expected a valid integer, got True"),
+        (("jobs", 0, "arrival_s"), -0.5, "jobs[0] a, arrival_s: expected greater than or equal to 0, got -0.5"),
+        (
+            ("jobs", 0, "duration_s"),
+            5,
+            "jobs[0] a, duration_s: expected exactly one of iterations and duration_s, got 5",
+        ),
+        (("jobs", 0, "iterations"), None, "jobs[0] a, duration_s: expected exactly one of iterations and duration_s"),
         (
             ("jobs", 0, "workload", "type"),
             "gpt",
-            "jobs[0].workload.type: expected one of 'phases', 'command', 'torch', 'dp', 'zero', 'ps', 'tp', 'moe', "
+            "jobs[0] a, workload.type: expected one of 'phases', 'command', 'torch', 'dp', 'zero', 'ps', 'tp', 'moe', "
             "'cp', 'pp', 'fsdp', got",
         ),
         (
             ("jobs", 0, "workload", "bytes"),
             -1.0,
-            "jobs[0].workload.bytes: expected greater than or equal to 0, got -1.0",
+            "jobs[0] a, workload.bytes: expected greater than or equal to 0, got -1.0",
         ),
-        (("jobs", 0, "workload", "bytes"), 2.0**63, "jobs[0].workload.bytes: expected less than"),
-        (("jobs", 0, "workload", "bytes"), "1", "jobs[0].workload.bytes: expected a valid number, got '1'"),
-        (("jobs", 0, "workload", "bytes"), float("nan"), "jobs[0].workload.bytes: expected a finite number, got nan"),
-        (("jobs", 0, "workload", "bytes"), None, "jobs[0].workload.flows: expected either both bytes and pattern, or"),
-        (("jobs", 0, "workload", "flows"), [], "jobs[0].workload.flows: expected either both bytes and pattern, or"),
+        (("jobs", 0, "workload", "bytes"), 2.0**63, "jobs[0] a, workload.bytes: expected less than"),
+        (("jobs", 0, "workload", "bytes"), "1", "jobs[0] a, workload.bytes: expected a valid number, got '1'"),
+        (
+            ("jobs", 0, "workload", "bytes"),
+            float("nan"),
+            "jobs[0] a, workload.bytes: expected a finite number, got nan",
+        ),
+        (
+            ("jobs", 0, "workload", "bytes"),
+            None,
+            "jobs[0] a, workload.flows: expected either both bytes and pattern, or",
+        ),
+        (("jobs", 0, "workload", "flows"), [], "jobs[0] a, workload.flows: expected either both bytes and pattern, or"),
         (
             ("jobs", 0, "workload", "pattern"),
             "star",
-            "jobs[0].workload.pattern: expected 'ring', 'all_to_all' or 'pairs'",
+            "jobs[0] a, workload.pattern: expected 'ring', 'all_to_all' or 'pairs'",
         ),
-        (("jobs", 0, "workload", "comm_start"), 1.5, "jobs[0].workload.comm_start: expected less than or equal to 1"),
-        (("jobs", 0, "workload", "compute_s"), 0, "jobs[0].workload.compute_s: expected greater than 0, got 0"),
+        (
+            ("jobs", 0, "workload", "comm_start"),
+            1.5,
+            "jobs[0] a, workload.comm_start: expected less than or equal to 1",
+        ),
+        (("jobs", 0, "workload", "compute_s"), 0, "jobs[0] a, workload.compute_s: expected greater than 0, got 0"),
         (
             ("jobs", 0, "workload", "color"),
             0,
-            "jobs[0].workload.color: unknown key; expected one of bytes, comm_start,",
+            "jobs[0] a, workload.color: unknown key; expected one of bytes, comm_start,",
         ),
         (("measure",), {"from_s": 2, "to_s": 1}, "measure.to_s: expected more than from_s, which is 2.0, got 1"),
         (("scale",), 0, "scale: expected greater than 0, got 0"),
@@ -143,21 +139,21 @@ def test_all_mistakes_come_at_once(document: Document, refuse: Callable[[str], l
     assert {message.split(": ")[0] for message in refuse(yaml.safe_dump(document))} == {
         "sede",
         "topology.colour",
-        "jobs[1].colour",
+        "jobs[1] a, colour",
         "jobs[1].name",  # is the name of jobs[0]
-        "jobs[1].hosts[0]",  # its GPUs are taken
-        "jobs[1].hosts[1]",  # unknown
-        "jobs[2].workload.compute_s",
-        "jobs[2].workload.flows[0].destination",  # not a host of the job
-        "jobs[2].workload.flows[1].destination",  # the source itself
-        "jobs[2].workload.flows[1].bytes",
-        "jobs[0].workload.flops",  # jobs[2] gives FLOPs
-        "jobs[1].workload.flops",
-        "jobs[3].workload.flops",
-        "jobs[3].hosts",  # an odd number for pairs
-        "jobs[3].hosts[0]",  # held by b
-        "jobs[3].hosts[1]",  # held by a
-        "jobs[3].hosts[2]",  # held by b
+        "jobs[1] a, hosts[0]",  # its GPUs are taken
+        "jobs[1] a, hosts[1]",  # unknown
+        "jobs[2] b, workload.compute_s",
+        "jobs[2] b, workload.flows[0].destination",  # not a host of the job
+        "jobs[2] b, workload.flows[1].destination",  # the source itself
+        "jobs[2] b, workload.flows[1].bytes",
+        "jobs[0] a, workload.flops",  # jobs[2] gives FLOPs
+        "jobs[1] a, workload.flops",
+        "jobs[3] c, workload.flops",
+        "jobs[3] c, hosts",  # an odd number for pairs
+        "jobs[3] c, hosts[0]",  # held by b
+        "jobs[3] c, hosts[1]",  # held by a
+        "jobs[3] c, hosts[2]",  # held by b
     }
 
 
@@ -166,7 +162,7 @@ def test_missing_keys_are_named(document: Document, refuse: Callable[[str], list
     assert refuse(yaml.safe_dump(document)) == [
         "name: missing; this key is required",
         "topology.kind: missing; this key is required",
-        "jobs[0].gpus_per_host: missing; this key is required",
+        "jobs[0] a, gpus_per_host: missing; this key is required",
     ]
 
 
@@ -177,7 +173,7 @@ def test_flows_are_not_blamed_for_hosts_that_are_missing(
     flows = [{"source": "h0", "destination": "h2", "bytes": 1}]
     workload = {"type": "phases", "compute_s": 1, "comm_start": 1, "flows": flows}
     assert refuse(change(document, ("jobs", 0, "workload"), workload)) == [
-        "jobs[0].gpus: expected exactly one of hosts and gpus"
+        "jobs[0] a, gpus: expected exactly one of hosts and gpus"
     ]
 
 
@@ -192,32 +188,6 @@ def test_repeated_keys_are_refused_with_path_and_line(document: Document, refuse
     assert refuse(text) == [
         "jobs[0].name: expected once, repeated in line 12",
         f"seed: expected once, repeated in line {len(text.splitlines())}",
-    ]
-
-
-def test_a_job_larger_than_its_hosts_is_refused_on_each(document: Document, refuse: Callable[[str], list[str]]) -> None:
-    assert refuse(change(document, ("jobs", 0, "gpus_per_host"), 5)) == [
-        "jobs[0].hosts[0]: expected at most 4 GPUs, asked for 5: h0 has 4",
-        "jobs[0].hosts[1]: expected at most 4 GPUs, asked for 5: h2 has 4",
-    ]
-
-
-def test_jobs_may_follow_one_another_on_the_same_gpus(
-    document: Document, tmp_path: Path, refuse: Callable[[str], list[str]]
-) -> None:
-    first = document["jobs"][0]
-    del first["iterations"]
-    first["duration_s"] = 10
-    document["jobs"].append({**first, "name": "b", "arrival_s": 10})
-    path = tmp_path / "sequence.yaml"
-    path.write_text(yaml.safe_dump(document))
-    load_scenario(path)
-
-    document["jobs"][1]["arrival_s"] = 9.9
-    assert refuse(yaml.safe_dump(document)) == [
-        f"jobs[1].hosts[{number}]: expected at most 0 GPUs, asked for 4: {host} has 4, of which 4 are held at the same"
-        " time by a"
-        for number, host in enumerate(["h0", "h2"])
     ]
 
 
@@ -274,103 +244,17 @@ def test_nulls_hide_no_mistake(document: Document, refuse: Callable[[str], list[
     first = document["jobs"][0]
     workload = {**first["workload"], "pattern": "pairs"}
     document["jobs"] = [{**first, "hosts": ["h0", "h1", "h2"], "gpus": None, "workload": workload}]
-    assert refuse(yaml.safe_dump(document)) == ["jobs[0].hosts: expected an even number of hosts for pairs, got 3"]
+    assert refuse(yaml.safe_dump(document)) == ["jobs[0] a, hosts: expected an even number of hosts for pairs, got 3"]
 
 
-def test_a_job_asks_for_gpus_or_names_its_hosts(document: Document, refuse: Callable[[str], list[str]]) -> None:
-    first = document["jobs"][0]
-    asking = {key: value for key, value in first.items() if key != "hosts"}
-    document["jobs"] = [
-        {**first, "gpus": 8, "placement": "spread"},
-        {**asking, "name": "b", "gpus": 6},
-        {**asking, "name": "c", "gpus": 8, "placement": "near"},
-        {**asking, "name": "d", "gpus": 12, "workload": {**first["workload"], "pattern": "pairs"}},
-        {
-            **asking,
-            "name": "e",
-            "gpus": 4,
-            "workload": {
-                "type": "phases",
-                "compute_s": 1,
-                "comm_start": 1,
-                "flows": [{"source": "h0", "destination": "h1", "bytes": 1}],
-            },
-        },
-    ]
-    assert refuse(yaml.safe_dump(document)) == [
-        "jobs[0].gpus: expected exactly one of hosts and gpus, got 8",
-        "jobs[0].placement: expected gpus instead of hosts where a placement is to choose, got 'spread'",
-        "jobs[1].gpus: expected a multiple of gpus_per_host, which is 4, got 6",
-        "jobs[2].placement: expected 'affinity' or 'spread', got 'near'",
-        "jobs[3].gpus: expected an even number of hosts for pairs, got 3",
-        "jobs[4].gpus: expected hosts instead: the workload's flows name hosts",
-        "jobs[3].gpus: expected at most 0 hosts with 4 free GPUs, asked for 3",
-        "jobs[4].gpus: expected at most 0 hosts with 4 free GPUs, asked for 1",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("change_of_job", "message"),
-    [
-        ({"iterations": 2}, "jobs[0].iterations: expected more than the 2 warm_up_iterations, got 2"),
-        (
-            {"bytes": 9e18},
-            "jobs[0].workload: expected bytes that the slowest link, 10 Gbit/s, would carry in 1e+06 s: an iteration's"
-            " would take 1.4e+10 s",
-        ),
-        (
-            {"iterations": 5_000_000},
-            "jobs[0].iterations: expected a job that ends by 9e+06 s: its computation alone takes 1e+07 s",
-        ),
-        (
-            {"flows_per_pair": 16384, "pattern": "ring", "more": True},
-            "jobs[1].workload: expected at most 16,384 flows from NIC 0 of h0 to NIC 0 of h2, one per source port: with"
-            " this job there are",
-        ),
-    ],
-)
-def test_what_could_not_be_planned_or_run_is_refused(
-    change_of_job: dict[str, Any], message: str, document: Document, refuse: Callable[[str], list[str]]
-) -> None:
-    document["warm_up_iterations"] = 2
-    job = document["jobs"][0]
-    if change_of_job.pop("more", False):
-        job["gpus_per_host"] = 1
-        document["jobs"].append({**job, "name": "b", "workload": {**job["workload"], "flows_per_pair": 1}})
-    job |= {key: value for key, value in change_of_job.items() if key in job}
-    job["workload"] = job["workload"] | {key: value for key, value in change_of_job.items() if key not in job}
-    assert [line.startswith(message) for line in refuse(yaml.safe_dump(document))] == [True]
-
-
-def test_a_window_before_the_first_arrival_is_refused(document: Document, refuse: Callable[[str], list[str]]) -> None:
-    document["measure"] = {"from_s": 0, "to_s": 5}
-    document["jobs"][0]["arrival_s"] = 5
-    assert refuse(yaml.safe_dump(document)) == ["measure.to_s: expected more than the first arrival, which is 5"]
-
-
-@pytest.mark.parametrize(
-    ("workload", "message"),
-    [
-        (
-            {"type": "pp", "model": "gpt", "micro_batches": 2, "chunks": 2},
-            "jobs[0].workload.chunks: expected 1 for schedule 1f1b, got 2",
-        ),
-        (
-            {"type": "pp", "model": "gpt", "micro_batches": 2, "schedule": "interleaved", "chunks": 1},
-            "jobs[0].workload.chunks: expected 2 to 16 for schedule interleaved, got 1",
-        ),
-        (
-            {"type": "fsdp", "model": "gpt", "layer_groups": 2, "replicas": 3},
-            "jobs[0].hosts: expected a multiple of 3 replicas, got 2 hosts",
-        ),
-        (
-            {"type": "ps", "model": "gpt", "servers": 2},
-            "jobs[0].hosts: expected more than the 2 servers, got 2 hosts",
-        ),
-    ],
-)
-def test_parallelism_that_does_not_suit_is_refused(
-    workload: Document, message: str, document: Document, refuse: Callable[[str], list[str]]
-) -> None:
-    document["jobs"][0]["workload"] = workload
-    assert refuse(yaml.safe_dump(document)) == [message]
+def test_problems_of_a_topology_name_the_file_that_holds_it(document: Document, tmp_path: Path) -> None:
+    fabric, path = tmp_path / "fabric.yaml", tmp_path / "scenario.yaml"
+    fabric.write_text(yaml.safe_dump({"topology": document["topology"]}))
+    path.write_text(yaml.safe_dump(document | {"topology": "fabric.yaml"}))
+    assert load_scenario(path) == Scenario.model_validate(document)
+    fabric.write_text(yaml.safe_dump({"topology": document["topology"] | {"colour": "red"}}))
+    path.write_text(yaml.safe_dump(document | {"topology": "fabric.yaml", "policy": 3}))
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(path)
+    beginnings = [message.split(": ")[:2] for message in raised.value.messages]
+    assert beginnings == [[str(fabric), "topology.colour"], [str(path), "policy"]]

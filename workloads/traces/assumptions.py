@@ -8,7 +8,6 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from topologies.fabric import Fabric
-from topologies.files import shown_path
 from topologies.problems import problem_of_error
 from topologies.specification import Topology
 from workloads.field_types import (
@@ -95,5 +94,5 @@ def load_assumptions(path: Path = SHIPPED_ASSUMPTIONS) -> Assumptions:
     except ValidationError as error:
         problems += [problem_of_error(fault, document.contents, Assumptions) for fault in error.errors()]
     if problems:
-        raise ScenarioError(tuple(f"{shown_path(path)}: {problem}" for problem in problems))
+        raise ScenarioError(document.messages(problems))
     return assumptions

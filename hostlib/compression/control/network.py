@@ -3,7 +3,8 @@
 A transmission takes its hops, its bytes, and whatever else holds it up: delay_s + hops x hop_s + bytes / rate. Once the
 hops and the delay are taken off, a small transmission tells as much of the rate as a large one, so sending little does
 not lower the estimate. Where the hops take longer than assumed, the rate comes out too low, but a transmission that
-fits then shows a higher one, and the estimate climbs until transmissions take what is forecast.
+fits then shows a higher one, and the estimate climbs until transmissions take what is forecast. Where hops take most of
+the time, it climbs by itself, but no further than to the rate that explains all that the hops and the delay do not.
 
 The delay is what transmissions of a step take alike, whatever their bytes, as where threads wait for a core: the
 intercept of a line through the smallest and the largest, below which none lies.
@@ -35,7 +36,13 @@ MOSTLY_LATENCY = 0.4
 """From this share of hops on, transmissions are too small to tell the rate.
 
 Then a sample counts only if it is higher, as BBR has it of those that the application limits, and the estimate grows
-until transmissions are large enough.
+until transmissions are large enough, or take longer than it explains.
+"""
+
+MOST_EXCESS = 2
+"""A hop that is assumed up to so many times as long as one can have been is taken for that long.
+
+Where it is assumed longer, it is wrong, and explains half of a transmission: at least half of the time is the bytes'.
 """
 
 PROBING_GAIN = 1.25
@@ -143,14 +150,15 @@ def sensed(
     assumed_s = max(measured_hop_s, (round_trips.value or 0.0) / 2)
     least_s = bucket_hops.value
     assert least_s is not None  # there was a sample
-    hop_s = min(assumed_s, least_s / 2)  # so at least half of each transmission's time is its bytes'
+    longest_s = min(assumed_s, least_s)
+    hop_s = longest_s if assumed_s <= MOST_EXCESS * least_s else least_s / 2
     delay_s = _delay_s([(each.cost.link_bytes, each.busy_s - each.cost.hops * hop_s) for each in transmissions])
     rings, exchanges, both = _parts(transmissions, hop_s, delay_s)
     rate = rings.rate or both.rate
     assert rate is not None  # no transmission was faster than what counts
     last = network.rate.samples[-1][1] if network.rate.samples else None
     if last is not None and both.is_mostly_latency:
-        rate = min(FASTEST_BYTES_PER_S, max(rate, PROBING_GAIN * last))
+        rate = max(rate, min(PROBING_GAIN * last, _highest_rate(transmissions, longest_s, delay_s)))
     exchange_rate = None if exchanges.is_mostly_latency else exchanges.rate
     if exchange_rate is None:  # as much faster than rings as when it was last seen
         faster = 1.0 if last is None else network.exchange_rate.samples[-1][1] / last
@@ -225,6 +233,13 @@ def _parts(transmissions: Sequence[_Transmission], hop_s: float, delay_s: float)
         _Part(sum(each.cost.exchange_bytes for each in transmissions), exchange_s, exchange_latency_s),
         _Part(sum(each.cost.link_bytes for each in transmissions), busy_s, latency_s),
     )
+
+
+def _highest_rate(transmissions: Sequence[_Transmission], hop_s: float, delay_s: float) -> float:
+    """Return the rate at which a step's bytes take what hops and delay leave of its time, if they take that much."""
+    bytes_s = sum(each.busy_s - each.cost.hops * hop_s - delay_s for each in transmissions)
+    link_bytes = sum(each.cost.link_bytes for each in transmissions)
+    return link_bytes / bytes_s if link_bytes < bytes_s * FASTEST_BYTES_PER_S else FASTEST_BYTES_PER_S
 
 
 def _delay_s(transmissions: Sequence[tuple[float, float]]) -> float:

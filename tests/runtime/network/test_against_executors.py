@@ -149,7 +149,7 @@ def test_offsets_are_those_of_a_naive_run(drawn: Drawn) -> None:
     needed_s: dict[tuple[int, int], float] = {}
     released_s: dict[tuple[int, int], float] = {}
     for (number, _, _), flow in drawn.template.flow_of.items():
-        needed_s[flow] = starts_s[edges[number].node]
+        needed_s[flow] = min(starts_s[node] for node, _ in edges[number].takers)
         maker = edges[number].value.node
         released_s[flow] = starts_s.get(maker, 0.0) + drawn.seconds[maker]
     for number, group in enumerate(drawn.template.groups):

@@ -10,7 +10,7 @@ import pytest
 
 from controller.clock import WallClock
 from runtime import messages
-from runtime.server import announcements
+from runtime.server import announcements, flow_connections
 from runtime.server.accounts import Account, Ledger
 from runtime.server.announcements import Announcements
 from runtime.server.hosts import Host
@@ -20,7 +20,10 @@ from runtime.substrates.interface import NetworkHost
 from tests.hostlib.served import Served, served
 from tests.patience import PATIENCE_S, until
 from tests.runtime.server.test_plans import planned
+from topologies.addressing import TCP_PROTOCOL
 
+PORT = 40_000
+"""At which host 0 listens, and host 2 two further."""
 THERE_AND_BACK = [0, 2, 0]
 """Slices of calls: on host 0, on host 2 of another island, and on host 0 again."""
 
@@ -46,37 +49,33 @@ class Execution:
 
 
 class World:
-    """Announcements for two hosts, which open at once what they are told to."""
+    """Announcements for two hosts."""
 
     def __init__(self, address: str) -> None:
         self.sent = {0: Sent(), 2: Sent()}
         channels: dict[int, Any] = dict(self.sent)
         islands = {0: "west", 2: "east"}
         self.hosts = {
-            number: Host(number, islands[number], channel, "", NetworkHost(f"h{number}", f"10.0.{number}.1"))
+            number: Host(
+                number,
+                islands[number],
+                channel,
+                messages.Place(),
+                NetworkHost(f"h{number}", f"10.0.{number}.1"),
+                f"10.0.{number}.1:{PORT + number}",
+            )
             for number, channel in channels.items()
         }
         self.told = Announcements([address], self.hosts)
         nowhere: Any = None
         self.account = Account(1, Ledger(ClientSettings("alice", "token")), nowhere)
         self._numbers = count()
-        self._ports = count(50_000)
 
     def start(self, plan: PlannedProgram, epoch: int = 0) -> int:
-        """Start a run, and open the connections that hosts are told to."""
+        """Start a run."""
         number = next(self._numbers)
-        before = {host: len(sent.of(messages.OpenFlows)) for host, sent in self.sent.items()}
         self.told.start(Execution(number, self.account, plan), epoch)
-        for host, sent in self.sent.items():
-            for opened in sent.of(messages.OpenFlows)[before[host] :]:
-                for flow in opened.flows:
-                    self.open(flow.number, host, flow.host)
         return number
-
-    def open(self, flow: int, source: int, destination: int) -> None:
-        """Take the word of a host that a flow has a connection."""
-        ends = (f"10.0.{source}.1", next(self._ports), f"10.0.{destination}.1", 40_000)
-        self.told.take(messages.FlowOpened(flow, *ends))
 
     def run(self, plan: PlannedProgram, epoch: int = 0) -> int:
         """Start a run, and end it."""
@@ -109,7 +108,7 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "_LOOKS_EVERY_S", 0.05)
 
 
-def test_a_run_is_announced_once_connections_are_known_and_over_when_it_has_ended() -> None:
+def test_a_run_is_announced_once_its_program_is_registered_and_over_when_it_has_ended() -> None:
     async def scenario(world: World, serving: Served) -> None:
         plan = planned(THERE_AND_BACK, [0.01] * 3, [3])
         number = world.start(plan)
@@ -129,13 +128,89 @@ def test_a_run_is_announced_once_connections_are_known_and_over_when_it_has_ende
     play(scenario)
 
 
-def test_levels_go_to_the_hosts_that_send() -> None:
-    async def scenario(world: World, _serving: Served) -> None:
+def test_levels_and_source_ports_go_to_the_hosts_that_send() -> None:
+    async def scenario(world: World, serving: Served) -> None:
         world.start(planned(THERE_AND_BACK, [0.01] * 3, [3]))
         await until(lambda: all(sent.of(messages.RankFlows) for sent in world.sent.values()))
+        (job,) = serving.registry.jobs
+        flows = {flow.source.host: flow for group in job.flow_groups for flow in group.flows}
+        assert {host: flow.five_tuple.service for host, flow in flows.items()} == {
+            "h0": (TCP_PROTOCOL, PORT + 2),
+            "h2": (TCP_PROTOCOL, PORT),
+        }
+        for host, sent in world.sent.items():
+            (rank,) = sent.of(messages.RankFlows)[-1].flows
+            assert rank.source_port == flows[f"h{host}"].five_tuple.source_port
         for sent in world.sent.values():
             opened = {flow.number for each in sent.of(messages.OpenFlows) for flow in each.flows}
             assert {rank.number for rank in sent.of(messages.RankFlows)[0].flows} == opened
+
+    play(scenario)
+
+
+def test_what_was_announced_is_cancelled_while_all_runs_wait_and_announced_again_when_one_goes_on() -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        plan = planned(THERE_AND_BACK, [0.01] * 3, [3])
+        first = world.start(plan)
+        await until(lambda: len(serving.registry.jobs) == 1)
+
+        def seen() -> set[tuple[int, bool]]:
+            instances = serving.registry.instances(world.jobs[0])
+            return {(each.iteration, each.has_ended) for each in instances.values()}
+
+        await until(lambda: seen() == {(0, False)})
+        world.told.stall(2, messages.RunStalled(first, True))
+        await until(lambda: seen() == {(0, True)})
+        world.told.stall(0, messages.RunStalled(first, True))
+        world.told.stall(2, messages.RunStalled(first, False))
+        second = world.start(plan)
+        await until(lambda: seen() == {(1, False)})
+        world.told.stall(0, messages.RunStalled(second, True))
+        await until(lambda: seen() == {(1, True)})
+        world.told.stall(0, messages.RunStalled(first, False))
+        await until(lambda: seen() == {(2, False)})
+        world.told.end(first)
+        await until(lambda: seen() == {(2, True)})
+        world.told.stall(0, messages.RunStalled(second, False))
+        await until(lambda: seen() == {(3, False)})
+        world.told.end(second)
+        await until(lambda: seen() == {(3, True)})
+        assert [each[0] for each in world.told.shown(trace=True)["announced"]] == [first, second]
+
+    play(scenario)
+
+
+def test_runs_on_slices_that_have_moved_are_over_for_the_controller_and_announced_with_the_next_job() -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        plan, moved = (planned(THERE_AND_BACK, [0.01] * 3, [3]) for _ in range(2))
+        world.start(plan)
+        await until(lambda: len(serving.registry.jobs) == 1)
+        (before,) = world.jobs
+        await until(lambda: len(serving.registry.instances(before)) == 2)
+        world.start(moved, epoch=1)
+        (after,) = world.jobs
+        await until(lambda: len(serving.registry.instances(after)) == 2)
+        await until(lambda: [job.request.name for job in serving.registry.jobs] == [after])
+        assert not serving.registry.instances(before)
+
+    play(scenario)
+
+
+def test_ports_that_hosts_cannot_have_are_shown_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World, serving: Served) -> None:
+        world.start(planned(THERE_AND_BACK, [0.01] * 3, [3]))
+        await until(lambda: len(serving.registry.jobs) == 1)
+        flows = [
+            flow.number for sent in world.sent.values() for each in sent.of(messages.OpenFlows) for flow in each.flows
+        ]
+        with caplog.at_level(logging.WARNING):
+            for number in flows:
+                world.told.take(0, messages.FlowSteered(number, 50_000, "Address already in use"))
+        what = "sends on another path than planned for now: port 50000 of host 0: Address already in use"
+        assert caplog.messages == [f"chain {what}"]
+        assert [job["unsteered"] for job in world.told.shown(trace=False)["jobs"]] == [2]
+        world.told.take(0, messages.FlowSteered(flows[0], 50_000, ""))
+        assert [job["unsteered"] for job in world.told.shown(trace=False)["jobs"]] == [1]
 
     play(scenario)
 
@@ -201,7 +276,7 @@ def test_connections_of_programs_that_run_on_are_closed_when_their_last_run_has_
 def test_programs_that_do_not_run_make_room_for_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(announcements, "_MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(flow_connections, "_MOST_CONNECTIONS", 4)
 
     async def scenario(world: World, _serving: Served) -> None:
         plans = [planned(THERE_AND_BACK, [0.01] * 3, [3]) for _ in range(4)]
@@ -226,7 +301,7 @@ def test_programs_that_do_not_run_make_room_for_others(
 
 
 def test_a_program_that_never_fits_takes_the_room_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(announcements, "_MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(flow_connections, "_MOST_CONNECTIONS", 2)
 
     async def scenario(world: World, _serving: Served) -> None:
         world.run(planned(THERE_AND_BACK, [0.01] * 3, [3]))

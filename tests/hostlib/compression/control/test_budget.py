@@ -1,37 +1,18 @@
-"""The budget controller on a simulated job and link: what it gains, what it uses, and that nothing misleads it."""
+"""The budget controller on a simulated job and link: what it gains, and what it uses."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hostlib.compression.agreement import Agreed, Proposal, agreed
+from hostlib.compression.agreement import Agreed, agreed
 from hostlib.compression.choice import Choice, Collective, Precision
 from hostlib.compression.control.budget import Budget, BudgetSettings
-from hostlib.compression.control.cost import Bucket, Linear, MeasuredCosts
+from hostlib.compression.control.cost import Bucket, MeasuredCosts
 from hostlib.compression.control.explanation import Outcome, RateSource
-from tests.hostlib.compression.control.plant import FREELY, TOLERATED_LOSS, Plant, fastest, run
-
-FOLLOWS_IN = 5
-"""Steps after a change in which the throughput may be anything."""
-
-GPU = MeasuredCosts(
-    select=Linear(2e-5, 1.2e-10, 5e-10),
-    scatter=Linear(2e-5, 5e-11, 2.5e-10),
-    convert=Linear(2e-5, 5e-11),
-    hop_s=5e-5,
-    quantise=Linear(2e-5, 5e-11),
-)
-CPU = MeasuredCosts(
-    select=Linear(1e-4, 2.5e-9, 1e-8),
-    scatter=Linear(1e-4, 1e-9, 5e-9),
-    convert=Linear(1e-4, 1e-9),
-    hop_s=5e-5,
-    quantise=Linear(1e-4, 3e-9),
-)
+from tests.hostlib.compression.control.devices import CPU, FOLLOWS_IN, GPU
+from tests.hostlib.compression.control.plant import TOLERATED_LOSS, Plant, fastest, run
 
 
 def dense_share(plant: Plant) -> float:
@@ -124,16 +105,21 @@ def test_scenario_2_bandwidth_falls_in_steps(compute_s: float) -> None:
     st.floats(0.05, 1),
     st.floats(1e-6, 1e-4),
 )
-@example([50.0, 50.0], [(1, 0.0), (10_454, 1.0)], 8, 0.0625, 6.103515625e-05)  # 5.0003 %
+@example([50.0, 50.0], [(1, 0.0), (10_454, 1.0)], 8, 0.0625, 6.103515625e-05)
+@example([50.0, 50.0], [*[(1, 0.0)] * 4, (187_808, 1.0)], 16, 0.5, 7.904396611443376e-05)  # most are hops alone
+@example([2021.0, 2021.0], [(257, 0.05), (7233, 1.0), *[(7253, 1.0)] * 3], 16, 0.05, 1e-4)  # all are mostly hops
 @settings(max_examples=60, deadline=None)
 def test_it_follows_any_rates(
     mbps: list[float], buckets: list[tuple[int, float]], world_size: int, compute_s: float, hop_s: float
 ) -> None:
-    """Up and down, by any factor, for buckets of any size and one alone: as fast as any fixed choice, but for 6 %."""
+    """Up and down, by any factor, for buckets of any size and one alone: as fast as any fixed choice, but for 3 %.
+
+    2 % are tolerated.
+    """
     elements, ready = zip(*sorted(buckets, key=lambda bucket: bucket[1]), strict=True)
     plant = Plant(0.0, compute_s, elements, ready, world_size, hop_s)
     for shares in shares_of_fastest(plant, mbps, 10):
-        assert min(shares[FOLLOWS_IN:]) >= 0.94
+        assert min(shares[FOLLOWS_IN:]) >= 0.97
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 64, 1000])
@@ -195,125 +181,6 @@ def test_probing_finds_the_rate_behind_the_latency() -> None:
     assert ran.share(plant, since=40) >= 0.97
 
 
-def told(**said: float) -> Callable[[int, Proposal], Proposal]:
-    def says(_: int, proposal: Proposal) -> Proposal:
-        return replace(proposal, **said)
-
-    return says
-
-
-def test_a_controllers_rate_is_kept_where_the_link_would_give_more() -> None:
-    plant = Plant(2e9)
-    ran = run(plant, 20, heard=told(rate_bps=200e6))
-    decision = ran.decisions[-1]
-    assert decision.explanation.rate_source == RateSource.CONTROLLER
-    assert decision.explanation.rate_bps == pytest.approx(200e6, rel=1e-6)
-    assert ran.steps[-1].sent_bytes <= 200e6 / 8 * plant.compute_s
-
-
-def test_a_controllers_rate_that_the_link_does_not_give_is_not_believed() -> None:
-    plant = Plant(200e6)
-    ran = run(plant, 20, heard=told(rate_bps=100e9))
-    assert ran.share(plant, since=8) >= 0.97
-    assert ran.decisions[-1].explanation.rate_source == RateSource.MEASURED
-
-
-@pytest.mark.parametrize(("costs", "tolerated_share"), [(CPU, 0), (MeasuredCosts(), 1)])
-def test_a_job_that_encodes_for_others_sake_does_not_lose_what_it_tolerates_besides(
-    costs: MeasuredCosts, tolerated_share: float
-) -> None:
-    """At 1 Mbit/s nothing fits. Who has no more takes 2 % of a step for a higher ratio; who leaves it may not."""
-    slow, fast = Plant(1e6, costs=costs), Plant(50e9, costs=costs)
-    has_no_more = run(slow, 20).decisions[-1].explanation
-    leaves_it = run(fast, 20, heard=told(rate_bps=1e6)).decisions[-1].explanation
-    assert has_no_more.outcome == leaves_it.outcome == Outcome.NOTHING_FITS
-    tolerated_s = TOLERATED_LOSS * slow.compute_s
-    less_s = (1 - tolerated_share) * tolerated_s
-    # What is estimated of hops differs a little.
-    assert leaves_it.deadline_s == pytest.approx(has_no_more.deadline_s - less_s, abs=0.3 * tolerated_s)
-
-
-@pytest.mark.parametrize("slack_s", [0.0, 0.05, 0.1])
-def test_slack_of_the_controller_is_filled(slack_s: float) -> None:
-    plant = Plant(200e6, slack_s=slack_s)
-    ran = run(plant, 40, heard=told(slack_s=slack_s))
-    assert ran.share(plant, since=5) >= 0.97
-    assert ran.used(plant, since=5) >= 0.8
-
-
-@pytest.mark.parametrize("compute_s", [0.25, 0.6])
-@pytest.mark.parametrize(("streams", "delay_s"), [(1, 0.005), (2, 0.011), (4, 0.022)])
-def test_where_exchanges_get_more_of_a_shared_link_no_ring_is_late(
-    streams: int, delay_s: float, compute_s: float
-) -> None:
-    """Streams of others share a link of 1 Gbit/s with one flow of a ring, or with seven of an exchange."""
-    gain = 7 / (7 + streams) * (1 + streams)
-    plant = Plant(1e9 / (1 + streams), compute_s, exchange_gain=gain, delay_s=delay_s, costs=GPU, has_remainder=True)
-    ran = run(plant, 60)
-    tolerated_s = TOLERATED_LOSS * compute_s
-    assert max(one.step_s for one in ran.steps[2 * FOLLOWS_IN :]) <= fastest(plant) + 2 * tolerated_s
-
-
-def test_more_slack_than_a_step_is_not_believed() -> None:
-    plant = Plant(200e6)
-    ran = run(plant, 20, heard=told(slack_s=3600.0))
-    assert max(one.step_s for one in ran.steps) <= 2.1 * plant.compute_s
-
-
-def test_a_clock_that_jumps_changes_one_step_at_most() -> None:
-    """An hour in every number of one step's proposal: no rate can be that low, but the next two samples say so."""
-
-    def jumps(step: int, proposal: Proposal) -> Proposal:
-        hour = tuple(3600.0 for _ in proposal.ready_s)
-        if step != 20:
-            return proposal
-        return replace(proposal, network_s=hour, ready_s=hour, compute_s=3600.0, backward_s=3600.0, step_s=3600.0)
-
-    plant = Plant(200e6)
-    ran = run(plant, 40, heard=jumps)
-    assert ran.share(plant) >= 0.97
-    assert ran.decisions[-1].explanation.ratio == pytest.approx(ran.decisions[19].explanation.ratio, rel=0.2)
-
-
-def test_computation_that_seems_to_take_an_hour_changes_nothing() -> None:
-    def jumps(step: int, proposal: Proposal) -> Proposal:
-        return replace(proposal, compute_s=3600.0, backward_s=3600.0) if step == 20 else proposal
-
-    plant = Plant(200e6)
-    assert max(one.step_s for one in run(plant, 40, heard=jumps).steps) <= 1.03 * plant.compute_s
-
-
-@pytest.mark.parametrize("network_s", [0.0, 1e-12])
-def test_a_network_time_that_cannot_be_is_no_sample(network_s: float) -> None:
-    def too_fast(step: int, proposal: Proposal) -> Proposal:
-        return replace(proposal, network_s=(network_s,) * 3) if step % 7 == 3 else proposal
-
-    plant = Plant(200e6)
-    assert run(plant, 60, heard=too_fast).share(plant, since=5) >= 0.97
-
-
-def test_missing_proposals_change_nothing_and_are_counted() -> None:
-    plant = Plant(200e6)
-    ran = run(plant, 40, heard=lambda step, proposal: None if 10 <= step < 20 else proposal)
-    assert ran.decisions[25].state.ignored == 10
-    assert ran.decisions[20].choices == ran.decisions[12].choices
-    assert ran.decisions[20].explanation.outcome == Outcome.UNCHANGED
-    assert ran.share(plant, since=5) >= 0.97
-
-
-def test_proposals_of_other_buckets_are_ignored() -> None:
-    control = Budget([Bucket(1000, 8)] * 2, MeasuredCosts())
-    first = control.start()
-    decision = control.decide(first.state, first.choices, Agreed((1.0,), (1.0,), (0.0,), 1.0, 1.0, 1.0))
-    assert (decision.choices, decision.state.ignored) == (first.choices, 1)
-
-
-def test_a_job_without_buckets_has_nothing_to_decide() -> None:
-    control = Budget([], MeasuredCosts())
-    assert control.start().choices == ()
-    assert control.decide(control.start().state, (), Agreed((), (), (), 1.0, 1.0, 1.0)).choices == ()
-
-
 @pytest.mark.parametrize("mbps", [200, 500, 800])
 @pytest.mark.parametrize("compute_s", [0.25, 0.6])
 def test_what_the_last_bucket_leaves_out_travels_during_the_next_forward_pass(mbps: float, compute_s: float) -> None:
@@ -336,36 +203,6 @@ def test_there_is_no_remainder_of_a_bucket_that_is_sent_whole() -> None:
         for decision in run(Plant(mbps * 1e6, 0.6, hop_s=5e-6, has_remainder=True), 20).decisions[5:]:
             assert decision.choices[-1].ratio == 1
             assert decision.remainder is None
-
-
-def test_numbers_with_a_remainder_that_did_not_travel_are_ignored() -> None:
-    control = Budget([Bucket(1000, 8), Bucket(1000, 8, has_remainder=True)], MeasuredCosts())
-    first = control.start()
-    measured = Agreed((1.0,) * 3, (1.0,) * 3, (0.0,) * 3, 1.0, 1.0, 1.0)
-    assert control.decide(first.state, first.choices, measured).state.ignored == 1
-    assert (
-        control.decide(
-            first.state, first.choices, measured, Choice(0.5, Precision.INT8, Collective.REDUCE_SCATTER)
-        ).state.ignored
-        == 0
-    )
-
-
-@pytest.mark.parametrize("delay_s", [0.002, 0.005])
-def test_waiting_for_cores_is_no_slow_network(delay_s: float) -> None:
-    """Each transmission waits for a core. Taken for the network's, that would have the ratio fall to the lowest."""
-    plant = Plant(20e9, 0.25, (600_000, 1_600_000, 50_000), hop_s=5e-6, delay_s=delay_s)
-    ran = run(plant, 60)
-    assert ran.decisions[-1].explanation.ratio == 1
-    assert ran.decisions[-1].explanation.rate_bps >= 0.5 * 20e9
-
-
-def test_nothing_fits_is_said_and_no_ratio_is_below_the_lowest() -> None:
-    plant = Plant(1e6, 0.05)
-    decision = run(plant, 20).decisions[-1]
-    assert decision.explanation.outcome == Outcome.NOTHING_FITS
-    assert min(choice.ratio for choice in decision.choices) == FREELY.lowest_ratio
-    assert str(decision.explanation).startswith("Nothing fits")
 
 
 def test_the_same_numbers_give_the_same_decision() -> None:
@@ -395,18 +232,3 @@ def test_a_decision_says_why() -> None:
     )
     assert explanation.sent_bytes <= explanation.fitting_bytes
     assert explanation.finish_s <= explanation.deadline_s
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tolerated_loss": -0.1},
-        {"tolerated_loss": 2.0},
-        {"lowest_ratio": 0.0},
-        {"start_ratio": 0.0001},
-        {"low_rank": (4, 0)},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        BudgetSettings(**wrong)

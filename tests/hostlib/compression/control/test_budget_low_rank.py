@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hostlib.compression.control.cost import Linear
+from tests.hostlib.compression.control.devices import CPU, GPU
 from tests.hostlib.compression.control.plant import FREELY, Plant, run
-from tests.hostlib.compression.control.test_budget import CPU, GPU
 
 MATRICES = ((1600, 1500), (2620, 2500), (2600, 1000))
 """Of as many elements as the plant's buckets."""

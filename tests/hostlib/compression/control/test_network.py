@@ -85,17 +85,38 @@ def test_a_step_that_tells_nothing_changes_nothing(network_s: tuple[float, ...],
     assert sensed(Network(), 1.0, Agreed(network_s, (0.0,), (0.0,), 1.0, 0.7, 1.0), costs, 0) == Network()
 
 
-def test_transmissions_that_are_mostly_latency_let_the_rate_grow_until_it_shows() -> None:
-    """Hops take 100 ms; 10 bytes take 10 ms at 1000 bytes/s, and too little to tell. 1000 bytes take a second."""
+def test_a_round_trip_that_is_somewhat_too_long_explains_all_of_a_transmission() -> None:
+    agreed = measured(ready_s=(0.0,), costs=COSTS, rate=1000, hop_s=0, told_s=0.3)
+    network = sensed(Network(), 1.0, agreed, COSTS, 0)
+    assert network.hop_s == pytest.approx(0.1)
+    assert network.rate.value == pytest.approx(2000)  # half of the time is the bytes', all the same
+
+
+def _grown(told_s: float, sent: Sequence[tuple[float, float]]) -> list[tuple[bool, float]]:
+    """Whether each step lets the estimate grow, and its sample: of 10 hops, which take 100 ms, and bytes at a rate."""
     network, found = Network(), []
-    for size, rate in [(1000, 1000), (10, 1000), (10, 500), (10, 500), (1000, 1500), (1000, 1500), (1000, 900)]:
+    for size, rate in sent:
         costs = [Cost(size, size, 10, 0, 0)]
-        agreed = measured(ready_s=(0.0,), costs=costs, rate=rate, hop_s=0.01, told_s=0.02)
+        agreed = measured(ready_s=(0.0,), costs=costs, rate=rate, hop_s=0.01, told_s=told_s)
         network = sensed(network, 0.0, agreed, costs, 0)
         found.append((network.probing, network.rate.samples[-1][1]))
-    assert [probing for probing, _ in found] == [False, True, True, True, False, False, False]
-    assert [rate for _, rate in found[:4]] == pytest.approx([1000, 1250, 1562.5, 1953.125])
-    assert network.rate.value == pytest.approx(found[-1][1])
+    return found
+
+
+def test_transmissions_that_are_mostly_latency_let_the_rate_grow_until_it_shows() -> None:
+    """10 bytes take 10 ms at 1000 bytes/s: too little to tell, as nobody knows the hops. 1000 bytes take a second."""
+    found = _grown(0.04, [(1000, 1000), *[(10, 1000)] * 3, (1000, 1500), (1000, 900)])
+    assert [probing for probing, _ in found] == [False, True, True, True, False, False]
+    first = 1000 / 0.9  # the hops are taken for twice as long as they are
+    assert [rate for _, rate in found[:4]] == pytest.approx([first, 1.25 * first, 1.25**2 * first, 1.25**3 * first])
+    assert [rate for _, rate in found[4:]] == pytest.approx([1500, 900], rel=0.02)
+
+
+def test_the_rate_grows_no_further_than_what_the_hops_leave_of_the_time_allows() -> None:
+    """The hops are known, so 10 bytes tell. A rate that falls is noticed, and one that rises is by and by."""
+    found = _grown(0.02, [(1000, 1000), (10, 1000), (10, 1000), (10, 500), *[(10, 600)] * 3])
+    assert [probing for probing, _ in found[1:]] == [True] * 6
+    assert [rate for _, rate in found] == pytest.approx([1000, 1000, 1000, 500, 600, 600, 600])
 
 
 def _step(sizes: Sequence[float], rate: float, delays_s: Sequence[float]) -> tuple[Agreed, list[Cost]]:
