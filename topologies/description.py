@@ -23,8 +23,8 @@ def described(fabric: Fabric) -> dict[str, Any]:
             for host in fabric.hosts
         ],
         "switches": [
-            {"name": switch, "device_id": number + 1, "num_ports": len(fabric.links_from[switch])}
-            for switch, number in fabric.switch_index.items()
+            {"name": switch, "device_id": device_id, "num_ports": len(fabric.links_from[switch])}
+            for switch, device_id in fabric.device_ids.items()
         ],
         "cables": [
             {

@@ -3,11 +3,13 @@
 Accepted is what configurations need: mappings with text as keys, lists, text, numbers, true, false and null, with
 aliases and merge keys. A date is text. Refused, with line and column, is what would fail, or cost much, further on:
 other tags, deep nesting, aliases that multiply, and control characters. Repeated keys are problems of the document.
+
+A configuration's ``topology`` may be the name of a fabric file, relative to the file that names it.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +17,7 @@ import yaml
 
 from topologies.files import FileError, read_bytes, shown_path
 from topologies.printable import printable
-from topologies.problems import Location, Problem
+from topologies.problems import Location, Problem, as_mapping
 from topologies.scalars import ScalarError, scalar_of
 
 MOST_DEPTH = 100
@@ -37,11 +39,22 @@ class DocumentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its contents, its repeated keys, and the SHA-256 of its file."""
+    """A document: its file, its contents, its repeated keys, and the SHA-256 of all that was read."""
 
+    path: Path
     contents: Any
     problems: tuple[Problem, ...]
     sha256: str
+    topology_path: Path | None = None
+    """The file that holds ``topology``, where the document only names it."""
+
+    def messages(self, problems: Sequence[Problem]) -> tuple[str, ...]:
+        """Return a line for each problem: the file and the place there that it is in, and the problem."""
+        return tuple(f"{shown_path(self._file_of(problem))}: {problem.text_in(self.contents)}" for problem in problems)
+
+    def _file_of(self, problem: Problem) -> Path:
+        is_of_topology = problem.location[:1] == ("topology",)
+        return self.path if self.topology_path is None or not is_of_topology else self.topology_path
 
 
 def read_document(path: Path) -> Document:
@@ -55,7 +68,50 @@ def read_document(path: Path) -> Document:
         raise DocumentError((f"{shown_path(path)}: is not a text file",)) from error
     except ValueError as error:
         raise DocumentError((f"{shown_path(path)}: {error}",)) from error
-    return Document(contents, tuple(problems), hashlib.sha256(content).hexdigest())
+    return Document(path, contents, tuple(problems), hashlib.sha256(content).hexdigest())
+
+
+def read_configuration(path: Path) -> Document:
+    """Read a YAML file, and where its ``topology`` is text, the fabric file of this name in place of it.
+
+    Raises:
+        DocumentError: A file cannot be read or parsed, or the fabric file does not hold a ``topology`` and nothing
+            else. One that names a further file is refused, so names never go in circles.
+    """
+    document = read_document(path)
+    name = as_mapping(document.contents).get("topology")
+    if not isinstance(name, str):
+        return document
+    fabric_path = path.parent / name
+    try:
+        named = read_document(fabric_path)
+    except DocumentError as error:
+        if isinstance(error.__cause__, FileError):
+            raise DocumentError((f"{shown_path(path)}: topology: expected a mapping or a file; {error}",)) from error
+        raise
+    faults = list(_faults_of_fabric_file(named.contents))
+    if faults:
+        raise DocumentError(named.messages((*named.problems, *faults)))
+    return replace(
+        document,
+        contents={**document.contents, "topology": named.contents["topology"]},
+        problems=(*document.problems, *named.problems),
+        sha256=hashlib.sha256(f"{document.sha256} {named.sha256}".encode()).hexdigest(),
+        topology_path=fabric_path,
+    )
+
+
+def _faults_of_fabric_file(contents: object) -> Iterator[Problem]:
+    if not isinstance(contents, Mapping):
+        yield Problem((), "expected a mapping with the key topology")
+        return
+    if "topology" not in contents:
+        yield Problem(("topology",), "missing; this key is required")
+    elif isinstance(contents["topology"], str):
+        yield Problem(("topology",), "expected the topology itself, not the name of a further file")
+    for key in contents:
+        if key != "topology":
+            yield Problem((key,), "unknown key; expected topology alone in a file that another one names")
 
 
 def parse_document(text: str) -> tuple[Any, list[Problem]]:

@@ -6,9 +6,10 @@ tuple of link numbers, and loads are arrays indexed by them.
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
-from topologies.addressing import nic_address, nic_mac
+from topologies.addressing import Address, Interface, MacAddress, Prefix, regular_interface
 from topologies.graph_checks import graph_problems
 from topologies.problems import Problem
 
@@ -18,11 +19,16 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A full-duplex cable between two nodes, with its rate per direction and its one-way delay."""
+    """A full-duplex cable between two nodes, with its rate per direction and its one-way delay.
+
+    ``ports`` are the port numbers at both ends, at a host the index of its NIC. None: the next ones in the order of the
+    cables.
+    """
 
     ends: tuple[str, str]
     rate_bps: float
     delay_s: float
+    ports: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +46,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """A network interface of a host; it sends on ``link`` only."""
+    """A network interface of a host; it sends on ``link`` only. Where its MAC is None, ARP tells it."""
 
     host: str
     index: int
-    address: int
-    mac: int
+    address: Address
+    mac: MacAddress | None
     link: int
+    name: str
+    subnet: Prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +89,39 @@ class HostLink:
         return f"{self.host}'s PCIe switch {self.switch}" if self.is_outgoing else f"{self.host}'s GPUs"
 
 
+class Control(StrEnum):
+    """What the controller can do with a switch."""
+
+    OURS = "ours"
+    """It runs our pipeline, so flows can be steered there."""
+    DSCP_ONLY = "dscp_only"
+    """It serves queues by DSCP, and hashes; nobody can steer a flow there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchIdentity:
+    """The numbers by which others know a switch: of its P4Runtime device, and of its node in INT.
+
+    ``port_names`` has what the switch calls its ports, by number, where it has names for them. ``mac`` is that of its
+    router; None: its ports have MACs of a regular fabric.
+    """
+
+    device_id: int
+    node_id: int
+    port_names: tuple[tuple[int, str], ...] = ()
+    control: Control = Control.OURS
+    mac: MacAddress | None = None
+
+
 @dataclass(frozen=True)
 class Fabric:
     """Nodes by name in a fixed order, and the cables between them.
 
-    Switch ports count from 1 in the order of the cables; a host's ports are its NICs, from 0. Every host has a cable,
-    and all switches reach each other. Raises ValueError with all problems of the graph (``topologies.graph_checks``),
-    of rates that are not positive, and of delays that are negative.
+    Switch ports count from 1 in the order of the cables, unless cables say their ports. A host's ports are its NICs,
+    from 0. ``interfaces`` has the NICs of each host in order, and ``identities`` the numbers of each switch. None means
+    those of a regular fabric (``topologies.addressing``), and positions of switches from 1. Every host has a cable, and
+    all switches reach each other. Raises ValueError with all problems of the graph (``topologies.graph_checks``), of
+    rates that are not positive, and of delays that are negative.
     """
 
     hosts: tuple[str, ...]
@@ -95,6 +129,8 @@ class Fabric:
     cables: tuple[Cable, ...]
     gpus_per_host: int
     pcie: Pcie | None = None
+    interfaces: tuple[tuple[Interface, ...], ...] | None = None
+    identities: tuple[SwitchIdentity, ...] | None = None
 
     def __post_init__(self) -> None:
         problems = graph_problems(self.hosts, self.switches, [cable.ends for cable in self.cables])
@@ -117,8 +153,11 @@ class Fabric:
         links = []
         for number, cable in enumerate(self.cables):
             first, second = cable.ends
-            first_port, next_port[first] = next_port[first], next_port[first] + 1
-            second_port, next_port[second] = next_port[second], next_port[second] + 1
+            if cable.ports is None:
+                first_port, next_port[first] = next_port[first], next_port[first] + 1
+                second_port, next_port[second] = next_port[second], next_port[second] + 1
+            else:
+                first_port, second_port = cable.ports
             links += [
                 Link(2 * number, first, first_port, second, second_port, cable.rate_bps, cable.delay_s),
                 Link(2 * number + 1, second, second_port, first, first_port, cable.rate_bps, cable.delay_s),
@@ -132,11 +171,16 @@ class Fabric:
 
     @cached_property
     def links_from(self) -> dict[str, tuple[Link, ...]]:
-        """Links out of every node, in port order."""
+        """Links out of every node: of hosts in the order of their NICs, of switches in that of the cables.
+
+        So no choice depends on how somebody has numbered ports.
+        """
         leaving: dict[str, list[Link]] = {node: [] for node in (*self.hosts, *self.switches)}
         for link in self.links:
             leaving[link.source].append(link)
-        return {node: tuple(sorted(links, key=lambda link: link.source_port)) for node, links in leaving.items()}
+        for host in self.hosts:
+            leaving[host].sort(key=lambda link: link.source_port)
+        return {node: tuple(links) for node, links in leaving.items()}
 
     @cached_property
     def host_index(self) -> dict[str, int]:
@@ -149,19 +193,71 @@ class Fabric:
         return {switch: index for index, switch in enumerate(self.switches)}
 
     @cached_property
+    def identity(self) -> dict[str, SwitchIdentity]:
+        """The numbers of every switch."""
+        given = self.identities or tuple(SwitchIdentity(number, number) for number in range(1, len(self.switches) + 1))
+        return dict(zip(self.switches, given, strict=True))
+
+    @cached_property
+    def ordinary_switches(self) -> frozenset[str]:
+        """The switches that serve queues by DSCP and hash as they like: nobody can steer a flow there."""
+        return frozenset(name for name, each in self.identity.items() if each.control is Control.DSCP_ONLY)
+
+    @cached_property
+    def device_ids(self) -> dict[str, int]:
+        """The P4Runtime device of every switch where one server has them all: positions from 1 if ids of switches meet.
+
+        Switches with servers of their own mostly are device 1 there.
+        """
+        own = {name: identity.device_id for name, identity in self.identity.items()}
+        return own if len(set(own.values())) == len(own) else {name: 1 + at for name, at in self.switch_index.items()}
+
+    @cached_property
     def nics(self) -> dict[str, tuple[Nic, ...]]:
         """NICs of every host in order, one per cable at the host."""
+        found = {}
+        for number, host in enumerate(self.hosts):
+            links = self.links_from[host]
+            interfaces = (
+                [regular_interface(number, port) for port in range(len(links))]
+                if self.interfaces is None
+                else self.interfaces[number]
+            )
+            found[host] = tuple(
+                Nic(host, link.source_port, each.address, each.mac, link.index, each.name, each.subnet)
+                for link, each in zip(links, interfaces, strict=True)
+            )
+        return found
+
+    @cached_property
+    def port_names(self) -> dict[str, dict[int, str]]:
+        """What every node calls its ports, by number: a host all its NICs, a switch those that it has names for."""
+        of_hosts = {host: {nic.index: nic.name for nic in nics} for host, nics in self.nics.items()}
+        return of_hosts | {switch: dict(identity.port_names) for switch, identity in self.identity.items()}
+
+    @cached_property
+    def host_prefixes(self) -> dict[str, tuple[Prefix, ...]]:
+        """Prefixes that together hold all addresses of a host, and none of another: its own subnets, or single NICs."""
+        owners: dict[Prefix, set[str]] = {}
+        for nic in self.nic_by_address.values():
+            owners.setdefault(nic.subnet, set()).add(nic.host)
         return {
             host: tuple(
-                Nic(host, port, nic_address(number, port), nic_mac(number, port), link.index)
-                for port, link in enumerate(self.links_from[host])
+                dict.fromkeys(
+                    nic.subnet if len(owners[nic.subnet]) == 1 else Prefix.around(nic.address, 32) for nic in nics
+                )
             )
-            for number, host in enumerate(self.hosts)
+            for host, nics in self.nics.items()
         }
 
     @cached_property
+    def host_by_prefix(self) -> dict[tuple[int, int], str]:
+        """Hosts by address and mask of their prefixes."""
+        return {(each.address, each.mask): host for host, prefixes in self.host_prefixes.items() for each in prefixes}
+
+    @cached_property
     def nic_by_address(self) -> dict[int, Nic]:
-        """NICs by address."""
+        """NICs by address, which may also be given as an integer."""
         return {nic.address: nic for nics in self.nics.values() for nic in nics}
 
     @cached_property
@@ -217,7 +313,7 @@ class Fabric:
         return (self.links[path[0]].source, *(self.links[link].destination for link in path))
 
     def parallel_index(self, link: int) -> int:
-        """Return the position of a link among the parallel links of its nodes, in port order; 0 inside a host."""
+        """Return the position of a link among the parallel links of its nodes, in order; 0 inside a host."""
         if link >= len(self.links):
             return 0
         wanted = self.links[link]

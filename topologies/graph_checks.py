@@ -1,7 +1,7 @@
 """Checks of a graph of hosts and switches: every problem that keeps it from being a fabric, with its location."""
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from topologies.addressing import MAX_HOSTS, MAX_NICS_PER_HOST, MAX_PORTS_PER_SWITCH
 from topologies.problems import Problem
@@ -67,7 +67,8 @@ def _unlinked_hosts(hosts: Sequence[str], links: Sequence[Ends]) -> Iterator[Pro
             yield Problem(("hosts", position), f"expected a link to host {host!r}, there is none")
 
 
-def _unreachable_switches(switches: Sequence[str], links: Sequence[Ends]) -> Iterator[Problem]:
+def unreached_switches(switches: Sequence[str], links: Iterable[Ends]) -> list[str]:
+    """Return the switches without a path to the first one, in order; hosts forward nothing."""
     neighbours: dict[str, list[str]] = {switch: [] for switch in switches}
     for first, second in links:
         if first in neighbours and second in neighbours:
@@ -79,7 +80,10 @@ def _unreachable_switches(switches: Sequence[str], links: Sequence[Ends]) -> Ite
             if switch not in reached:
                 reached.add(switch)
                 queue.append(switch)
-    for switch in switches:
-        if switch not in reached:
-            reason = f"switch {switch!r} has no path to switch {switches[0]!r}"
-            yield Problem(("links",), f"expected a connected graph: {reason}")
+    return [switch for switch in switches if switch not in reached]
+
+
+def _unreachable_switches(switches: Sequence[str], links: Sequence[Ends]) -> Iterator[Problem]:
+    for switch in unreached_switches(switches, links):
+        reason = f"switch {switch!r} has no path to switch {switches[0]!r}"
+        yield Problem(("links",), f"expected a connected graph: {reason}")

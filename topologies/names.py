@@ -1,5 +1,6 @@
 """Names of nodes, jobs and flow groups, and the characters allowed in them."""
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -20,3 +21,16 @@ def _plain(name: str) -> str:
 
 PlainName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(_plain)]
 """A name in a configuration file."""
+
+NaturalKey = tuple[tuple[str, int, str], ...]
+
+_PART = re.compile("([^0-9]*)([0-9]*)")
+
+
+def natural_key(name: str) -> NaturalKey:
+    """Return what sorts names with their numbers by value: leaf-9 comes before leaf-10.
+
+    Names that differ in leading zeros alone are in the order of their characters.
+    """
+    parts = _PART.findall(name)
+    return (*((text, len(digits.lstrip("0")), digits.lstrip("0")) for text, digits in parts), (name, 0, ""))

@@ -2,8 +2,9 @@
 
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -25,27 +26,77 @@ _EXPECTED = {
     "invalid_key": "expected text as a key; quote it",
 }
 _PYDANTIC_BEGINNING = re.compile("Input should be|String should have")
+_NAMING_KEYS = ("name", "host", "switch")
+"""The first of these keys that the member of a list has says which one it is, else that of its ends."""
+_KEYS_OF_ENDS = ("ends", "endpoints", "link")
+_PLAIN = re.compile(r"[\w:/.-]{1,64}")
+_TOLD = "told"
+"""The key by which an error of Pydantic carries the problem that a validator has found."""
+
+OTHER_PLACE = "{other}"
+"""Where a message shows a problem's other place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A problem at a location of a document.
 
-    ``message`` says what is expected there; ``given`` is the value found, or None if no single value is wrong.
+    ``message`` says what is expected there; ``given`` is the value found, or None if no single value is wrong. A
+    message about two places has ``OTHER_PLACE`` where it shows the second one, which is ``other``.
     """
 
     location: Location
     message: str
     given: str | float | None = None
+    other: Location | None = None
+
+    def text_in(self, document: object) -> str:
+        """Return the problem in a line, with the names that members of lists have in a document."""
+        where = place(self.location, document)
+        text = self.said(lambda location: place(location, document))
+        return f"{where}: {text}" if where else text
+
+    def said(self, shown: Callable[[Location], str]) -> str:
+        """Return what is wrong, without the location; ``shown`` shows the other place."""
+        text = self.message if self.other is None else self.message.replace(OTHER_PLACE, shown(self.other), 1)
+        return text if self.given is None else f"{text}, got {printable(repr(self.given), _LONGEST)}"
 
     def __str__(self) -> str:
-        path = "".join(map(_step, self.location)).lstrip(".")
-        text = self.message if self.given is None else f"{self.message}, got {printable(repr(self.given), _LONGEST)}"
-        return f"{path}: {text}" if path else text
+        return self.text_in(None)
 
 
-def _step(step: str | int) -> str:
-    return f"[{step}]" if isinstance(step, int) else f".{printable(step, _LONGEST)}"
+def place(location: Location, document: object = None) -> str:
+    """Return a location as messages show it: ``switches[0] leaf, ports[1] swp2, gbps``.
+
+    Members of lists have their names beside their positions, cables their ends, where they are in the document.
+    """
+    text, here, separator = "", document, ""
+    for step, following in zip_longest(location, location[1:]):
+        if isinstance(step, int):
+            members = as_list(here)
+            here = members[step] if step < len(members) else None
+            name = _name_of(here, following)
+            text += f"[{step}] {name}" if name else f"[{step}]"
+            separator = ", " if name else "."
+        else:
+            here = as_mapping(here).get(step)
+            text += f"{separator}{printable(step, _LONGEST)}"
+            separator = "."
+    return text
+
+
+def _name_of(member: object, key_in_question: str | int | None) -> str:
+    """Return the words that say which member of a list this is; nothing where it has none, or they are in question."""
+    keys = {key: value for key, value in as_mapping(member).items() if key != key_in_question}
+    name = next((keys[key] for key in _NAMING_KEYS if key in keys), None)
+    if isinstance(name, str) and name:
+        return _word(name)
+    ends = next((as_list(keys[key]) for key in _KEYS_OF_ENDS if key in keys), ())
+    return " to ".join(map(_word, ends)) if len(ends) == 2 and all(isinstance(end, str) for end in ends) else ""
+
+
+def _word(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
@@ -76,9 +127,13 @@ def problem_of_error(error: ErrorDetails, document: object, schema: type[BaseMod
     text = _EXPECTED.get(error["type"])
     if text is None:
         text = _PYDANTIC_BEGINNING.sub("expected", error["msg"].removeprefix("Value error, "))
+    other = None
+    told = error.get("ctx", {}).get(_TOLD)
+    if isinstance(told, Problem) and told.other is not None:
+        text, other = told.message, (*location[: len(location) - len(told.location)], *told.other)
     given = error["input"]
     shown = error["type"] != "missing" and isinstance(given, str | int | float)
-    return Problem(location, f"{text}, got {reprlib.repr(given)}" if shown else text)
+    return Problem(location, f"{text}, got {reprlib.repr(given)}" if shown else text, other=other)
 
 
 def validation_error(
@@ -92,7 +147,11 @@ def validation_error(
     ]
     lines += [
         InitErrorDetails(
-            type=PydanticCustomError("topology", "{problem}", {"problem": problem.message}),
+            type=PydanticCustomError(
+                "topology",
+                "{problem}",
+                {"problem": replace(problem, given=None).said(place), _TOLD: problem},
+            ),
             loc=problem.location,
             input=problem.given,
         )

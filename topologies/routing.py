@@ -1,11 +1,11 @@
 """Shortest-path routing: the routes of every switch, and the candidate paths of flows."""
 
-from collections import deque
-from collections.abc import Callable, Mapping, Set
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 
-from topologies.addressing import FiveTuple
+from topologies.addressing import Address, FiveTuple, Prefix
 from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Fabric, Nic, Path
 
@@ -22,9 +22,18 @@ class Route:
     The order of the links is the order of the group's members, by which the hash selects.
     """
 
-    address: int
+    address: Address
     prefix_length: int
     links: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subnet:
+    """The NICs of a subnet by the switch that a live cable connects them to, and whether several hosts have them."""
+
+    prefix: Prefix
+    attached: Mapping[str | None, Sequence[Nic]]
+    is_shared: bool
 
 
 class Routing:
@@ -33,20 +42,43 @@ class Routing:
     ``hash_multipliers`` has each switch's odd hash value (``topologies.ecmp``). The destination NIC determines the last
     switch: if the NICs of a host connect to different ToRs, so do the paths to them. ``dead`` links, both directions of
     a cable, do not exist for routing: paths around them are the shortest that remain, and a switch without one has no
-    route.
+    route. ``drained`` are those of the dead links that still work. A switch between others whose cables are all drained
+    goes on to forward what has been sent to it, although nobody sends anything there any longer.
     """
 
-    def __init__(self, fabric: Fabric, hash_multipliers: Mapping[str, int], dead: Set[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        hash_multipliers: Mapping[str, int],
+        dead: Set[int] = frozenset(),
+        drained: Set[int] = frozenset(),
+        whole: "Routing | None" = None,
+    ) -> None:
+        self.whole = whole or self
+        """The same routing without dead links."""
         self.fabric = fabric
         self.hash_multipliers = hash_multipliers
         self.dead = frozenset(dead)
+        self.drained = frozenset(drained)
+        self._ordinary = fabric.ordinary_switches
         # The caches hold no reference to this object, so they are freed with it.
         self._links_towards = cache(partial(_links_towards, fabric, self.dead))
+        self._working_links_towards = cache(partial(_links_towards, fabric, self.dead - self.drained))
         self._middle_paths = lru_cache(_MAX_CACHED_PAIRS)(partial(_middle_paths, fabric, self._links_towards))
 
-    def without(self, dead: Set[int]) -> "Routing":
-        """Return the routing with these dead links and no others."""
-        return self if dead == self.dead else Routing(self.fabric, self.hash_multipliers, dead)
+    def without(self, dead: Set[int], drained: Set[int] = frozenset()) -> "Routing":
+        """Return the routing with these dead links, some of which are drained, and no others."""
+        if (dead, drained) == (self.dead, self.drained):
+            return self
+        return Routing(self.fabric, self.hash_multipliers, dead, drained, self.whole) if dead else self.whole
+
+    def with_hash(self, multipliers: Mapping[str, int]) -> "Routing":
+        """Return the same routing of the whole fabric where these switches have other hash multipliers."""
+        return Routing(self.fabric, {**self.hash_multipliers, **multipliers})
+
+    def is_same_as(self, other: "Routing") -> bool:
+        """Return whether another routing is the same one with the same dead and drained links."""
+        return self.whole is other.whole and (self.dead, self.drained) == (other.dead, other.drained)
 
     def next_links(self, switch: str, destination: Nic) -> tuple[int, ...]:
         """Return the links of a switch towards a NIC, in the order of the ECMP group; none if no path is left.
@@ -57,23 +89,43 @@ class Routing:
         last = self.fabric.reverse(destination.link)
         if last in self.dead:
             return ()
-        return (last,) if switch == attachment else self._links_towards(attachment).get(switch, ())
+        return (last,) if switch == attachment else self._towards(switch, attachment)
+
+    def hops_to(self, attachment: str) -> Mapping[str, int]:
+        """Return how many links every switch that has a path to a switch is away from it."""
+        hops: dict[str, int] = {}
+        # In ascending order of distance, so that the next switch is known already.
+        for switch, links in self._links_towards(attachment).items():
+            hops[switch] = 1 + hops[self.fabric.links[links[0]].destination] if links else 0
+        return hops
+
+    def hash_choices(self, switch: str, destination: Nic) -> tuple[int, ...] | None:
+        """Return the links that a switch's hash indexes towards a NIC, as often as it has them; None if not known.
+
+        What an ordinary switch does with its choices is not known, unless it has only one.
+        """
+        choices = self.next_links(switch, destination)
+        return None if len(choices) > 1 and switch in self._ordinary else choices
 
     def routes(self, switch: str) -> tuple[Route, ...]:
         """Return a switch's routes to all hosts.
 
-        A host has one /24 route if its NICs share their links, else a /32 route for each reachable NIC.
+        A subnet has one route if all its NICs share their links, else one for each reachable NIC. Where most NICs of
+        several hosts share their links, the subnet has a route by these, and single routes for the others: packets for
+        a NIC that is cut off go as far as its last switch.
         """
         found: list[Route] = []
-        for nics, attachment in self._attached:
-            if attachment not in (None, switch):
-                choices = [self._links_towards(attachment).get(switch, ())]
-            else:
-                choices = [self.next_links(switch, nic) for nic in nics]
-            if len(set(choices)) == 1:
-                found.append(Route(nics[0].address & ~0xFF, 24, choices[0]))
-            else:
-                found += [Route(nic.address, 32, links) for nic, links in zip(nics, choices, strict=True)]
+        for subnet in self._subnets:
+            prefix, attached = subnet.prefix, subnet.attached
+            if len(attached) == 1 and switch not in attached:
+                found.append(Route(prefix.address, prefix.length, self._towards(switch, *attached)))
+                continue
+            choices = {nic: self.next_links(switch, nic) for nics in attached.values() for nic in nics}
+            (common, times), *others = Counter(choices.values()).most_common()
+            if not others or (subnet.is_shared and 2 * times > len(choices)):
+                found.append(Route(prefix.address, prefix.length, common))
+                choices = {nic: links for nic, links in choices.items() if links != common}
+            found += [Route(nic.address, 32, links) for nic, links in choices.items()]
         return tuple(route for route in found if route.links)
 
     def candidate_paths(self, source: Nic, destination: Nic) -> tuple[Path, ...]:
@@ -89,7 +141,7 @@ class Routing:
         return tuple((source.link, *middle, last) for middle in middles)
 
     def hashed_path(self, five_tuple: FiveTuple) -> Path:
-        """Return the path that the fabric's hash gives to a flow without a rule.
+        """Return the path that the fabric's hash gives to a flow without a rule; at ordinary switches it is a guess.
 
         Raises ValueError if dead links left no path.
         """
@@ -103,19 +155,45 @@ class Routing:
             choices = self.next_links(node, destination)
             if not choices:
                 raise ValueError(f"no path is left for {five_tuple}")
-            path.append(choices[hash_of_crc(crc, self.hash_multipliers[node]) % len(choices)])
+            path.append(self.hashed_link(node, crc, choices))
         return tuple(path)
 
+    def hashed_link(self, switch: str, crc: int, choices: Sequence[int]) -> int:
+        """Return which of its choices, of which there is one at least, a switch's hash gives to a flow with this CRC.
+
+        The CRC is ``topologies.ecmp.flow_crc``.
+        """
+        return choices[hash_of_crc(crc, self.hash_multipliers[switch]) % len(choices)]
+
+    def _towards(self, switch: str, attachment: str | None) -> tuple[int, ...]:
+        if attachment is None:
+            return ()
+        towards = self._working_links_towards if switch in self._emptied else self._links_towards
+        return towards(attachment).get(switch, ())
+
     @cached_property
-    def _attached(self) -> tuple[tuple[tuple[Nic, ...], str | None], ...]:
-        """NICs of every host, and the switch to which all of them connect by live cables, if there is one."""
-        links = self.fabric.links
-        ends = {
-            host: {links[nic.link].destination if nic.link not in self.dead else None for nic in nics}
-            for host, nics in self.fabric.nics.items()
-        }
+    def _emptied(self) -> frozenset[str]:
+        """The switches between others whose working cables are all drained."""
+        near_drained = {self.fabric.links[link].source for link in self.drained} & self.fabric.switch_index.keys()
+        return frozenset(
+            switch
+            for switch in near_drained
+            if all(
+                link.index in self.dead and link.destination in self.fabric.switch_index
+                for link in self.fabric.links_from[switch]
+            )
+        )
+
+    @cached_property
+    def _subnets(self) -> tuple[_Subnet, ...]:
+        found: dict[Prefix, dict[str | None, list[Nic]]] = {}
+        for nics in self.fabric.nics.values():
+            for nic in nics:
+                attachment = None if nic.link in self.dead else self.fabric.links[nic.link].destination
+                found.setdefault(nic.subnet, {}).setdefault(attachment, []).append(nic)
         return tuple(
-            (nics, next(iter(ends[host])) if len(ends[host]) == 1 else None) for host, nics in self.fabric.nics.items()
+            _Subnet(prefix, attached, len({nic.host for nics in attached.values() for nic in nics}) > 1)
+            for prefix, attached in found.items()
         )
 
 

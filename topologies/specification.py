@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from topologies.clos import ClosSpecification, DumbbellSpecification, StarSpecification
+from topologies.fabric_specification import FabricSpecification
 from topologies.fat_tree import DoubleSidedSpecification, FatTreeSpecification
 from topologies.graph import GraphSpecification, LinkSpecification
 
@@ -12,6 +13,7 @@ __all__ = [
     "ClosSpecification",
     "DoubleSidedSpecification",
     "DumbbellSpecification",
+    "FabricSpecification",
     "FatTreeSpecification",
     "GraphSpecification",
     "LinkSpecification",
@@ -25,7 +27,8 @@ Topology = Annotated[
     | FatTreeSpecification
     | DumbbellSpecification
     | StarSpecification
-    | GraphSpecification,
+    | GraphSpecification
+    | FabricSpecification,
     Field(discriminator="kind"),
 ]
 """A topology of the kind named by ``kind``; ``build`` returns its fabric."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 
-from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, FiveTuple
+from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Address, FiveTuple
 from topologies.ecmp import flow_crc, hash_of_crc
 from topologies.fabric import Path
 from topologies.routing import Routing
@@ -27,14 +27,16 @@ def steered_five_tuple(
 ) -> FiveTuple | None:
     """Return the 5-tuple, not in ``taken``, with the lowest source port that the hash sends along ``path``.
 
-    Returns None if no port from 49152 on does.
+    Returns None if no port from 49152 on does, or where a switch's hash is not known.
     """
     links = routing.fabric.links
     destination = routing.fabric.nic_by_address[five_tuple.destination_address]
     hops = []
     for link in path[1:]:  # the first link leaves the host
         switch = links[link].source
-        choices = routing.next_links(switch, destination)
+        choices = routing.hash_choices(switch, destination)
+        if choices is None:
+            return None
         if len(choices) > 1:
             hops.append((routing.hash_multipliers[switch], len(choices), choices.index(link)))
     first_crc = flow_crc(replace(five_tuple, source_port=FIRST_SOURCE_PORT))
@@ -50,5 +52,6 @@ def steered_five_tuple(
 @cache
 def _flipped_bits() -> tuple[int, ...]:
     """Return the bits that each port from FIRST_SOURCE_PORT on flips in the CRC."""
-    crcs = [flow_crc(FiveTuple(0, 0, 0, port, 0)) for port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1)]
+    any_ports = FiveTuple(Address(0), Address(0), 0, 0, 0)
+    crcs = [flow_crc(replace(any_ports, source_port=port)) for port in range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1)]
     return tuple(crc ^ crcs[0] for crc in crcs)

@@ -1,11 +1,13 @@
 """Fabrics shared by several tests, a strategy for random ones, and the problems of invalid ones."""
 
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from tests.topologies.renumbering import renumbered
 from topologies.fabric import Fabric
 from topologies.specification import ClosSpecification, DoubleSidedSpecification, FatTreeSpecification, Topology
 
@@ -46,7 +48,7 @@ def num_nodes(fabric: Fabric, prefix: str) -> int:
 
 
 def neighbours(fabric: Fabric, node: str) -> list[str]:
-    """Return the neighbours of a node in port order."""
+    """Return the neighbours of a node in the order of the links to them."""
     return [link.destination for link in fabric.links_from[node]]
 
 
@@ -96,5 +98,7 @@ def _graph_documents(draw: st.DrawFn) -> dict[str, Any]:
     return {"kind": "graph", "hosts": hosts, "switches": switches, "links": links}
 
 
-fabrics = (_regular_documents() | _graph_documents()).map(lambda document: TOPOLOGY.validate_python(document).build())
+shapes = (_regular_documents() | _graph_documents()).map(lambda document: TOPOLOGY.validate_python(document).build())
 """Small fabrics of every kind."""
+fabrics = shapes | st.builds(renumbered, shapes, st.integers(0, 1 << 32).map(Random))
+"""The same, some with addresses and ports that nobody derives."""

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from topologies.documents import DocumentError, parse_document, parse_values, read_document
+from topologies.documents import DocumentError, parse_document, parse_values, read_configuration, read_document
+from topologies.problems import Problem
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,62 @@ def test_messages_name_the_file(tmp_path: Path) -> None:
     assert caught.value.messages[0].startswith(f"{shown}: line 2, column 1: invalid YAML: ")
     with pytest.raises(DocumentError, match="/dev/zero: cannot be read: expected a regular file or a pipe"):
         read_document(Path("/dev/zero"))
+
+
+_FABRIC = "topology: {kind: star, hosts: 2, host_link_gbps: 1}\n"
+
+
+def test_a_topology_may_be_the_name_of_a_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "racks").mkdir()
+    (tmp_path / "racks/one.yaml").write_text(_FABRIC)
+    path = tmp_path / "scenario.yaml"
+    path.write_text("name: x\ntopology: racks/one.yaml\n")
+    document = read_configuration(path)
+    assert document.contents == {"name": "x", "topology": {"kind": "star", "hosts": 2, "host_link_gbps": 1}}
+    assert document.messages([Problem(("name",), "no"), Problem(("topology", "hosts"), "no")]) == (
+        f"{path}: name: no",
+        f"{tmp_path}/racks/one.yaml: topology.hosts: no",
+    )
+    (tmp_path / "racks/one.yaml").write_text(f"{_FABRIC}# Another rack.\n")
+    assert read_configuration(path).sha256 != document.sha256
+
+
+@pytest.mark.parametrize(
+    ("named", "messages"),
+    [
+        (
+            None,
+            ["{scenario}: topology: expected a mapping or a file; {fabric}: cannot be read: No such file or direct"],
+        ),
+        ("topology: [", ["{fabric}: line 2, column 1: invalid YAML: "]),
+        ("topology: fabric.yaml", ["{fabric}: topology: expected the topology itself, not the name of a further file"]),
+        ("- 1", ["{fabric}: expected a mapping with the key topology"]),
+        (
+            "name: x\njobs: []",
+            [
+                "{fabric}: topology: missing; this key is required",
+                "{fabric}: name: unknown key; expected topology alone",
+                "{fabric}: jobs: unknown key; expected topology alone",
+            ],
+        ),
+    ],
+    ids=["no file", "no YAML", "a further name", "no mapping", "a scenario"],
+)
+def test_a_named_file_that_holds_no_topology_is_refused(named: str | None, messages: list[str], tmp_path: Path) -> None:
+    scenario, fabric = tmp_path / "scenario.yaml", tmp_path / "fabric.yaml"
+    scenario.write_text("topology: fabric.yaml")
+    if named is not None:
+        fabric.write_text(named)
+    with pytest.raises(DocumentError) as caught:
+        read_configuration(scenario)
+    expected = [message.format(scenario=scenario, fabric=fabric) for message in messages]
+    assert len(caught.value.messages) == len(expected)
+    for message, beginning in zip(caught.value.messages, expected, strict=True):
+        assert message.startswith(beginning)
+
+
+def test_a_file_that_names_itself_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "loop.yaml"
+    path.write_text("topology: loop.yaml")
+    with pytest.raises(DocumentError, match="expected the topology itself"):
+        read_configuration(path)

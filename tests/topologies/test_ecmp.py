@@ -9,13 +9,19 @@ from topologies.addressing import (
     LAST_SOURCE_PORT,
     UDP_PROTOCOL,
     FiveTuple,
-    nic_address,
+    regular_interface,
 )
 from topologies.ecmp import flow_hash, hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 
-FLOW = FiveTuple(nic_address(0, 0), nic_address(2, 0), UDP_PROTOCOL, FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT)
+FLOW = FiveTuple(
+    regular_interface(0, 0).address,
+    regular_interface(2, 0).address,
+    UDP_PROTOCOL,
+    FIRST_SOURCE_PORT,
+    FLOW_DESTINATION_PORT,
+)
 
 
 def test_multipliers_are_odd_and_differ() -> None:

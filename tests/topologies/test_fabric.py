@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from tests.topologies.builders import DOUBLE_SIDED, TESTBED, fabrics
+from tests.topologies.builders import DOUBLE_SIDED, TESTBED, fabrics, shapes
 from topologies.fabric import Cable, Fabric
 
 RATE_BPS = 1e9
@@ -56,7 +56,7 @@ def test_reverse_is_the_other_direction_of_the_same_cable(fabric: Fabric) -> Non
 
 
 @settings(max_examples=30, deadline=None)
-@given(fabrics)
+@given(shapes)
 def test_ports_count_without_gaps_from_0_at_hosts_and_1_at_switches(fabric: Fabric) -> None:
     for node, links in fabric.links_from.items():
         first = 0 if node in fabric.host_index else 1

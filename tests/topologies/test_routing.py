@@ -104,11 +104,13 @@ def test_around_dead_links_lead_the_shortest_ways_that_are_left(data: st.DataObj
     else:
         with pytest.raises(ValueError, match="no path is left"):
             routing.hashed_path(flow)
+    only_hosts = [host for host, prefixes in fabric.host_prefixes.items() if prefixes[0].length < 32]
     for switch in fabric.switches:
         routes = routing.routes(switch)
         links = routing.next_links(switch, destination)
         matching = [entry for entry in routes if (destination.address ^ entry.address) >> 32 - entry.prefix_length == 0]
-        assert links == (max(matching, key=lambda entry: entry.prefix_length).links if matching else ())
+        if links or destination.host in only_hosts:  # else a packet may go as far as the last switch
+            assert links == (max(matching, key=lambda entry: entry.prefix_length).links if matching else ())
         assert dead.isdisjoint(links)
 
 

@@ -1,7 +1,7 @@
 """Cables between nodes of Mininet, which fail as the emulator's do when ``link`` of Mininet's CLI takes them down.
 
 A host's cable is a pair of interfaces: the switch's end goes down, and the host's end loses its carrier, as if the
-cable had been pulled out. A cable between two switches is inside the emulator, and has no interfaces.
+cable had been pulled out. A cable between two switches of the emulator is inside it, and has no interfaces.
 """
 
 import subprocess  # nosec B404 # runs iproute2, without a shell
@@ -9,7 +9,7 @@ from typing import Any
 
 from mininet.link import Intf, Link
 
-from topologies.mininet.switches import EmulatedSwitch
+from topologies.mininet.switches import FabricSwitch
 from topologies.namespaces.host_network import NetworkError
 
 _STATES = ("up", "down")
@@ -88,9 +88,10 @@ class Cable(Link):
 
     def __init__(self, node1: Any, node2: Any, *, mtu_bytes: int, **parameters: Any) -> None:
         self._mtu_bytes = mtu_bytes
-        self._is_inner = isinstance(node1, EmulatedSwitch) and isinstance(node2, EmulatedSwitch)
+        switches = [node for node in (node1, node2) if isinstance(node, FabricSwitch)]
+        self._is_inner = len(switches) > 1 and switches[0].has_inner_cables
         inside = InnerEnd if self._is_inner else SwitchEnd
-        classes = [inside if isinstance(node, EmulatedSwitch) else HostEnd for node in (node1, node2)]
+        classes = [inside if node in switches else HostEnd for node in (node1, node2)]
         super().__init__(node1, node2, cls1=classes[0], cls2=classes[1], **parameters)
 
     def makeIntfPair(  # noqa: N802 # Mininet's name

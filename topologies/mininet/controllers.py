@@ -35,21 +35,19 @@ class TrainyardController(OwnedNode, Controller):
     def start(self) -> None:
         """Wait for the switches, which say where they are."""
 
-    def control(self, file: str, addresses: dict[str, str]) -> None:
+    def control(self, file: str, switches: dict[str, Any]) -> None:
         """Run the controller until ``stop``; return when it has written base routing to all switches.
 
         Args:
             file: The file of the topology.
-            addresses: The P4Runtime address of every switch.
+            switches: What its configuration says of the switches.
 
         Raises:
             NetworkError: The controller refuses, or does not reach the switches.
         """
         described = ask("topology", file)
-        ids = {switch["name"]: switch["device_id"] for switch in described["switches"]}
-        switches = [{"name": name, "address": address, "device_id": ids[name]} for name, address in addresses.items()]
         at = f"{self.ip}:{self.port}"
-        config = {"listen": at, "topology": described["topology"], "switches": switches, "policy": self._policy}
+        config = {"listen": at, "topology": described["topology"], "policy": self._policy} | switches
         self._program = Program(with_descendants(), "controller", "--config", "/dev/stdin", given=json.dumps(config))
         self._wait_for_routing(at)
 

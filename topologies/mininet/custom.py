@@ -36,11 +36,12 @@ sys.modules["topologies"] = importlib.util.module_from_spec(_spec)
 
 from topologies.mininet.controllers import TrainyardController  # noqa: E402
 from topologies.mininet.networks import FabricMininet as Mininet  # noqa: E402, F401
+from topologies.mininet.openvswitch import OpenVSwitchBridge  # noqa: E402
 from topologies.mininet.switches import EmulatedSwitch  # noqa: E402
 from topologies.mininet.topology import FabricTopo  # noqa: E402
 
 topos = {"trainyard": FabricTopo}
-switches = {"trainyard": EmulatedSwitch, "default": EmulatedSwitch}
+switches = {"trainyard": EmulatedSwitch, "default": EmulatedSwitch, "ovs": OpenVSwitchBridge}
 controllers = {"trainyard": TrainyardController}
 
 

@@ -1,8 +1,7 @@
-"""The emulator, which runs all switches of a network of Mininet in one process."""
+"""The emulator, which runs all P4 switches of a network of Mininet in one process."""
 
 from mininet.log import error
 
-from topologies.mininet.nodes import OwnedNode
 from topologies.mininet.programs import Program, alone, tell
 
 _STARTS_WITHIN_S = 300.0
@@ -10,27 +9,21 @@ _STARTS_WITHIN_S = 300.0
 
 
 class Emulator:
-    """The process that runs all switches of a fabric, and the network namespace with their ends of hosts' cables.
+    """The process that runs all switches of a fabric.
 
     Args:
-        file: The file of the topology; None where ``start`` is not called, because something else passes frames.
+        file: The file of the topology.
+        namespace: The file of the network namespace with their ends of hosts' cables.
 
     Attributes:
-        first: The switch whose network namespace it is.
         addresses: The P4Runtime address of every switch, once they run.
     """
 
-    def __init__(self, file: str | None = None) -> None:
-        self.file = file
-        self.first: OwnedNode | None = None
+    def __init__(self, file: str, namespace: str) -> None:
         self.addresses: dict[str, str] = {}
+        self._file = file
+        self._namespace = namespace
         self._program: Program | None = None
-
-    @property
-    def namespace(self) -> str:
-        """The file of the network namespace."""
-        assert self.first is not None
-        return f"/proc/{self.first.pid}/ns/net"
 
     def start(self, num_switches: int, wires: dict[str, str]) -> None:
         """Run the switches until ``stop``; return when they answer.
@@ -42,11 +35,10 @@ class Emulator:
         Raises:
             NetworkError: The emulator refuses, or does not answer within five minutes; the text has its complaint.
         """
-        assert self.file is not None
         options = [option for nic, interface in wires.items() for option in ("--wire", f"{nic}={interface}")]
         self._program = program = Program(
             alone(),
-            *("emulator", "--topology", self.file, "--netns", self.namespace),
+            *("emulator", "--topology", self._file, "--netns", self._namespace),
             *("--listen", "127.0.0.1:0", "--port-per-switch", *options),
         )
         _heading, *lines = program.first_lines(1 + num_switches, _STARTS_WITHIN_S)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from topologies.description import described
 from topologies.fabric import Fabric
+from topologies.mininet.interfaces import interface_names
 from topologies.mininet.loading import load_mininet
 from topologies.mininet.programs import alone, with_descendants
 from topologies.namespaces.frame_counts import frame_bytes
@@ -24,10 +25,13 @@ class MininetNamespaces:
     Args:
         fabric: Its hosts become hosts of Mininet; its rates limit what they send.
         mtu_bytes: The longest IP packet.
+        has_switch_cables: Whether the cables between switches are pairs of interfaces, too, as Open vSwitch needs them;
+            the emulator has them inside.
     """
 
-    def __init__(self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES) -> None:
+    def __init__(self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES, *, has_switch_cables: bool = False) -> None:
         self.fabric = fabric
+        self.has_switch_cables = has_switch_cables
         self.mtu_bytes = mtu_bytes
         self._network: Any = None
 
@@ -40,8 +44,8 @@ class MininetNamespaces:
         from mininet.net import Mininet
         from mininet.topo import Topo
 
-        from topologies.mininet.emulator import Emulator
-        from topologies.mininet.switches import EmulatedSwitch
+        from topologies.mininet.switch_place import SwitchPlace
+        from topologies.mininet.switches import EmulatedSwitch, FabricSwitch
         from topologies.mininet.topology import add_fabric
 
         Mininet.inited = True  # else it changes limits of the whole machine
@@ -49,8 +53,9 @@ class MininetNamespaces:
             file.write(hosts_file(self.fabric))
             file.flush()
             topology = Topo()
-            add_fabric(topology, described(self.fabric), Emulator(), self.mtu_bytes, file.name)
-            self._network = Mininet(topo=topology, switch=EmulatedSwitch, controller=None, build=False)
+            add_fabric(topology, SwitchPlace(described(self.fabric), self.mtu_bytes), file.name)
+            switch = FabricSwitch if self.has_switch_cables else EmulatedSwitch
+            self._network = Mininet(topo=topology, switch=switch, controller=None, build=False)
             try:
                 self._network.build()
             except NetworkError:
@@ -78,14 +83,25 @@ class MininetNamespaces:
     @property
     def wires(self) -> dict[tuple[str, int], str]:
         """The interface at the switch's end of each NIC's cable, by host and number of the NIC."""
+        names = interface_names(described(self.fabric))
         links = {(nic.host, nic.index): nic.link for nics in self.fabric.nics.values() for nic in nics}
         ends = {nic: self.fabric.links[link] for nic, link in links.items()}
-        return {nic: f"{link.destination}-eth{link.destination_port}" for nic, link in ends.items()}
+        return {nic: names[link.destination, link.destination_port] for nic, link in ends.items()}
+
+    @property
+    def switch_ends(self) -> dict[tuple[str, int], str]:
+        """The interface of each port of a switch that has one, by switch and number of the port."""
+        names, wires = interface_names(described(self.fabric)), set(self.wires.values())
+        return {
+            (node, port): name
+            for (node, port), name in names.items()
+            if node in self.fabric.switch_index and (self.has_switch_cables or name in wires)
+        }
 
     @property
     def fabric_file(self) -> Path:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
-        return Path(self._network.switches[0].emulator.namespace)
+        return Path(self._network.switches[0].place.namespace)
 
     def interface(self, host: str, nic: int) -> str:
         """Return the name that a NIC's interface has in its host."""
@@ -101,6 +117,11 @@ class MininetNamespaces:
     def outside(self, *arguments: str) -> list[str]:
         """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
         return [*alone(), *arguments]
+
+    def in_fabric(self, *arguments: str) -> list[str]:
+        """Return a command line that runs a command in the namespace with the switches' ends of all cables."""
+        inside: list[str] = self._network.switches[0].place.inside(*arguments)
+        return inside
 
     def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return the bytes that each NIC has sent and received so far, as interfaces count them.

@@ -39,7 +39,8 @@ class FabricHost(OwnedNode, Host):
         """
         for nic in nics:
             interface = self.nameToIntf[nic.interface]
-            interface.ip, interface.prefixLen, interface.mac = nic.address, 32, nic.mac
+            interface.ip, interface.prefixLen = nic.address, 32
+            interface.mac = interface.mac if nic.mac is None else nic.mac
         plan = json.dumps([asdict(nic) for nic in nics])
         _, complaint, status = self.pexec([sys.executable, "-I", host_network.__file__, plan])
         if status:

@@ -36,14 +36,22 @@ class FabricNamespaces:
         fabric: Its hosts get namespaces; its rates limit what hosts send.
         mtu_bytes: The longest IP packet.
         receiving_core: The core on which hosts take what arrives; None: that of the process that passes frames.
+        has_switch_cables: Whether the cables between switches are pairs of interfaces, too, as Open vSwitch needs them;
+            the emulator has them inside.
     """
 
     def __init__(
-        self, fabric: Fabric, mtu_bytes: int = DEFAULT_MTU_BYTES, *, receiving_core: int | None = None
+        self,
+        fabric: Fabric,
+        mtu_bytes: int = DEFAULT_MTU_BYTES,
+        *,
+        receiving_core: int | None = None,
+        has_switch_cables: bool = False,
     ) -> None:
         self.fabric = fabric
         self.mtu_bytes = mtu_bytes
         self.receiving_core = receiving_core
+        self.has_switch_cables = has_switch_cables
         self.is_rootless = os.geteuid() != 0
         self._ownership = Ownership.of_this_process()
         self._names = {host: self._ownership.host_name(host, number) for number, host in enumerate(fabric.hosts)}
@@ -95,6 +103,20 @@ class FabricNamespaces:
         return {(nic.host, nic.index): self._fabric_end(nic) for nics in self.fabric.nics.values() for nic in nics}
 
     @property
+    def switch_ends(self) -> dict[tuple[str, int], str]:
+        """The interface of each port of a switch that has one, by switch and number of the port."""
+        ends: dict[tuple[str, int], str] = {}
+        for host, nic in self.wires:
+            link = self.fabric.links[self.fabric.nics[host][nic].link]
+            ends[link.destination, link.destination_port] = self.wires[host, nic]
+        if self.has_switch_cables:
+            switches = self.fabric.switch_index
+            for link in self.fabric.links:
+                if link.source in switches and link.destination in switches:
+                    ends[link.source, link.source_port] = f"s{switches[link.source]}-eth{link.source_port}"
+        return ends
+
+    @property
     def fabric_file(self) -> Path:
         """The file of the namespace of these interfaces, for programs that are started by ``outside``."""
         return NAMESPACES / self.fabric_name
@@ -116,6 +138,10 @@ class FabricNamespaces:
     def outside(self, *arguments: str) -> list[str]:
         """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
         return _entering(self._outside, arguments)
+
+    def in_fabric(self, *arguments: str) -> list[str]:
+        """Return a command line that runs a command in the namespace with the switches' ends of all cables."""
+        return _entering(self._outside._replace(network=self.fabric_name), arguments)
 
     def frame_bytes(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return the bytes that each NIC has sent and received so far, as interfaces count them.
@@ -141,7 +167,10 @@ class FabricNamespaces:
 
     def _start_keeper(self) -> None:
         hosts = [self._host_plan(host) for host in self.fabric.hosts]
-        plan = keeper.Plan(self._ownership.pid, self.fabric_name, hosts, self.is_rootless, self.receiving_core)
+        plan = keeper.Plan(
+            *(self._ownership.pid, self.fabric_name, hosts, self.is_rootless, self.receiving_core),
+            switch_cables=self._switch_cables() if self.has_switch_cables else [],
+        )
         self._hosts_file = self._open_hosts_file()
         self._keeper = kept = subprocess.Popen(  # nosec B603 # our own module
             [sys.executable, "-P", "-m", keeper.__name__],
@@ -170,6 +199,16 @@ class FabricNamespaces:
             host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes),
             [self._fabric_end(nic) for nic in nics],
         )
+
+    def _switch_cables(self) -> list[keeper.SwitchCable]:
+        ends, switches = self.switch_ends, self.fabric.switch_index
+        return [
+            keeper.SwitchCable(
+                [ends[link.source, link.source_port], ends[link.destination, link.destination_port]], self.mtu_bytes
+            )
+            for link in self.fabric.links[::2]
+            if link.source in switches and link.destination in switches
+        ]
 
     def _fabric_end(self, nic: Nic) -> str:
         return f"h{self.fabric.host_index[nic.host]}-eth{nic.index}"

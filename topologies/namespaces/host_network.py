@@ -26,10 +26,9 @@ from pathlib import Path
 
 NUM_LEVELS = 8
 DEFAULT_MTU_BYTES = 9000
-GATEWAY = "10.255.255.254"
-"""Stands for the fabric, whose switches route by the destination's address alone."""
+GATEWAY = "169.254.1.1"
+"""Stands for the fabric, whose switches route by the destination's address alone; no host has it."""
 GATEWAY_MAC = "06:00:00:00:00:01"
-FABRIC_PREFIX = "10.0.0.0/8"
 
 _ETHTOOL = 0x8946
 _OFFLOADS = {
@@ -63,14 +62,14 @@ class HostNic:
 
     Attributes:
         interface: Name of its interface.
-        mac: Its MAC address, as text.
+        mac: Its MAC address, as text; None: the one that it has.
         address: Its IPv4 address, as text.
         rate_bps: What its link carries.
         mtu_bytes: The longest IP packet.
     """
 
     interface: str
-    mac: str
+    mac: str | None
     address: str
     rate_bps: float
     mtu_bytes: int
@@ -101,8 +100,8 @@ def configure(nics: list[HostNic]) -> None:
     run("ip", "link", "set", "lo", "up")
     for nic in nics:
         set_offloads_off(nic.interface)
-        for change in (("address", nic.mac), ("mtu", str(nic.mtu_bytes)), ("up",)):
-            run("ip", "link", "set", nic.interface, *change)
+        address = () if nic.mac is None else ("address", nic.mac)
+        run("ip", "link", "set", nic.interface, *address, "mtu", str(nic.mtu_bytes), "up")
         run("ip", "address", "replace", f"{nic.address}/32", "dev", nic.interface)
         neighbour = ("neighbour", "replace", GATEWAY, "lladdr", GATEWAY_MAC, "dev", nic.interface, "nud", "permanent")
         run("ip", *neighbour)
@@ -111,12 +110,12 @@ def configure(nics: list[HostNic]) -> None:
         via = ("via", GATEWAY, "dev", nic.interface, "onlink", "src", nic.address)
         tcp = ("congctl", "cubic", "rto_min", "10ms")
         if number == 0:
-            run("ip", "route", "replace", FABRIC_PREFIX, *via, *tcp)
+            run("ip", "route", "replace", "default", *via, *tcp)
         if len(nics) == 1:
             continue  # rules slow every packet down that arrives
         # A program that binds a NIC's address sends by that NIC.
         table = str(100 + number)
-        run("ip", "route", "replace", FABRIC_PREFIX, *via, *tcp, "table", table)
+        run("ip", "route", "replace", "default", *via, *tcp, "table", table)
         run("ip", "rule", "add", "from", nic.address, "table", table)
 
 
@@ -165,15 +164,25 @@ def run(*command: str, given: str = "") -> str:
     return done.stdout
 
 
-def _limit_rate(nic: HostNic) -> None:
-    rate = f"{round(nic.rate_bps * _SHARE_OF_RATE)}bit"
-    least = f"{min(_LEAST_BPS, round(nic.rate_bps / 100))}bit"
-    frame = nic.mtu_bytes + _ETHERNET_BYTES
-    burst = max(2 * frame, round(nic.rate_bps / 8 / 1000))  # what the link carries in a millisecond
-    device = f"dev {nic.interface}"
+def queue_commands(interface: str, rate_bps: float, mtu_bytes: int, queue_packets: int) -> list[str]:
+    """Return the commands of ``tc -batch`` that hold an interface to a rate, with a queue for each level.
+
+    A packet waits in the queue of its DSCP class; class 7 is served first. What is not IPv4 waits in that of level 0.
+
+    Args:
+        interface: Its name.
+        rate_bps: What it may send.
+        mtu_bytes: The longest IP packet.
+        queue_packets: The packets that wait in each queue, at most.
+    """
+    rate = f"{round(rate_bps)}bit"
+    least = f"{min(_LEAST_BPS, round(rate_bps / 100))}bit"
+    frame = mtu_bytes + _ETHERNET_BYTES
+    burst = max(2 * frame, round(rate_bps / 8 / 1000))  # what the link carries in a millisecond
+    device = f"dev {interface}"
     commands = [
         f"qdisc replace {device} root handle 1: htb default {class_of_level(0):x}",
-        f"class add {device} parent 1: classid 1:1 htb rate {rate} burst {burst} cburst {burst}",
+        f"class add {device} parent 1: classid 1:1 htb rate {rate} burst {burst} cburst {burst} quantum {frame}",
     ]
     for level in range(NUM_LEVELS):
         number = f"1:{class_of_level(level):x}"
@@ -181,9 +190,14 @@ def _limit_rate(nic: HostNic) -> None:
         match = f"match ip dsfield 0x{level << 5:02x} 0xe0"
         commands += [
             f"class add {device} parent 1:1 classid {number} htb {share} prio {NUM_LEVELS - 1 - level} quantum {frame}",
-            f"qdisc add {device} parent {number} pfifo limit {_QUEUE_PACKETS}",
+            f"qdisc add {device} parent {number} pfifo limit {queue_packets}",
             f"filter add {device} parent 1: protocol ip prio {1 + level} u32 {match} flowid {number}",
         ]
+    return commands
+
+
+def _limit_rate(nic: HostNic) -> None:
+    commands = queue_commands(nic.interface, nic.rate_bps * _SHARE_OF_RATE, nic.mtu_bytes, _QUEUE_PACKETS)
     run("tc", "-batch", "-", given="".join(f"{command}\n" for command in commands))
 
 

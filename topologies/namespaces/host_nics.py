@@ -1,7 +1,5 @@
 """The NICs of a fabric's hosts, as their network namespaces have them."""
 
-from ipaddress import IPv4Address
-
 from topologies.fabric import Fabric
 from topologies.namespaces.host_network import HostNic
 
@@ -18,8 +16,8 @@ def host_nics(fabric: Fabric, host: str, interfaces: str, mtu_bytes: int) -> lis
     return [
         HostNic(
             f"{interfaces}{nic.index}",
-            ":".join(f"{octet:02x}" for octet in nic.mac.to_bytes(6, "big")),
-            str(IPv4Address(nic.address)),
+            None if nic.mac is None else str(nic.mac),
+            str(nic.address),
             fabric.links[nic.link].rate_bps,
             mtu_bytes,
         )

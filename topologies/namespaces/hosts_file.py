@@ -1,7 +1,6 @@
 """What programs in the hosts of a fabric have as ``/etc/hosts``."""
 
 import re
-from ipaddress import IPv4Address
 
 from topologies.fabric import Fabric
 
@@ -11,5 +10,5 @@ _NOT_IN_HOSTS_FILE = re.compile(r"[\s#]")
 def hosts_file(fabric: Fabric) -> str:
     """Return the contents of ``/etc/hosts``: the fabric's hosts, but for those whose names cannot stand there."""
     named = {host: nics[0] for host, nics in fabric.nics.items() if not _NOT_IN_HOSTS_FILE.search(host)}
-    lines = (f"{IPv4Address(nic.address)} {host}" for host, nic in named.items())
+    lines = (f"{nic.address} {host}" for host, nic in named.items())
     return "\n".join(("127.0.0.1 localhost", *lines, ""))

@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -44,6 +44,14 @@ class HostPlan:
 
 
 @dataclass(frozen=True)
+class SwitchCable:
+    """A cable between two switches: a pair of interfaces in the fabric's namespace."""
+
+    ends: list[str]
+    mtu_bytes: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """The namespaces of a fabric.
 
@@ -53,6 +61,7 @@ class Plan:
         hosts: The hosts.
         is_rootless: Whether to begin with namespaces of users and mounts.
         receiving_core: The core on which hosts take what arrives; None: that on which it was sent.
+        switch_cables: The cables between switches, where these need interfaces.
     """
 
     owner: int
@@ -60,6 +69,7 @@ class Plan:
     hosts: list[HostPlan]
     is_rootless: bool
     receiving_core: int | None = None
+    switch_cables: list[SwitchCable] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the plan as one line."""
@@ -73,7 +83,8 @@ class Plan:
             HostPlan(host["namespace"], [HostNic(**nic) for nic in host["nics"]], host["fabric_ends"])
             for host in found["hosts"]
         ]
-        return cls(**found | {"hosts": hosts})
+        cables = [SwitchCable(**cable) for cable in found["switch_cables"]]
+        return cls(**found | {"hosts": hosts, "switch_cables": cables})
 
 
 def main() -> int:
@@ -110,6 +121,12 @@ def _make(plan: Plan, made: list[str]) -> None:
     _enter(plan.fabric)
     disable_ipv6()
     run("ip", "link", "set", "lo", "up")
+    for cable in plan.switch_cables:
+        first, second = cable.ends
+        mtu = ("mtu", str(cable.mtu_bytes))
+        run("ip", "link", "add", first, *mtu, "type", "veth", "peer", "name", second, *mtu)
+        for end in cable.ends:
+            run("ip", "link", "set", end, "up")
     for host in plan.hosts:
         if plan.receiving_core is not None:
             _in_child(host.namespace, partial(receive_on_core, plan.receiving_core))

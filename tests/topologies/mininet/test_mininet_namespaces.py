@@ -40,7 +40,7 @@ def test_hosts_are_those_of_the_fabric() -> None:
     [said] = _printed("owner.py")
     assert json.loads(said) == {
         "name": ["10.0.1.1", "h1"],
-        "route": ["10.0.1.1", "via", "10.255.255.254", "dev", "h0-eth0"],
+        "route": ["10.0.1.1", "via", "169.254.1.1", "dev", "h0-eth0"],
         "is_up": True,
         "mtu_bytes": 9000,
         "has_sent": True,

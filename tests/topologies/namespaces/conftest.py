@@ -21,25 +21,26 @@ def beginning(request: pytest.FixtureRequest) -> tuple[str, ...]:
     if request.param == "root" and not is_root:
         pytest.skip("needs root: namespaces that the machine sees are not tried")
     start = _WITHOUT_ROOT if request.param != "root" and is_root else ()
-    _skip_unless_permitted(start)
+    skip_unless_permitted(start)
     return start
 
 
 @pytest.fixture(scope="module")
 def permitted() -> None:
     """Skip where this process may make no namespaces, or iproute2 is missing."""
-    _skip_unless_permitted(())
+    skip_unless_permitted(())
 
 
 @pytest.fixture(scope="module")
 def namespaces() -> Iterator[FabricNamespaces]:
     """The namespaces of two hosts with two NICs each."""
-    _skip_unless_permitted(())
+    skip_unless_permitted(())
     with FabricNamespaces(small_fabric(), mtu_bytes=4000) as made:
         yield made
 
 
-def _skip_unless_permitted(start: tuple[str, ...]) -> None:
+def skip_unless_permitted(start: tuple[str, ...]) -> None:
+    """Skip where a process whose command line begins so may make no namespaces, or iproute2 is missing."""
     missing = [program for program in ("ip", "tc", "unshare") if shutil.which(program) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} of iproute2 and util-linux not found: namespaces are not tried")

@@ -1,0 +1,1 @@
+"""Fabric files from what other tools know: NetBox's tables of cables and containerlab's topologies."""
