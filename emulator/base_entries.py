@@ -1,5 +1,7 @@
 """Writes base routing straight into emulated switches, where there is no controller."""
 
+from collections.abc import Container
+
 from emulator.entries import ActionCall, EntryKey, FieldMatch, GroupReference
 from emulator.fabric import EmulatedFabric
 from emulator.switch import EmulatedSwitch
@@ -7,10 +9,11 @@ from topologies.addressing import FiveTuple, switch_mac
 from topologies.routing import Routing
 
 
-def install_routing(emulated: EmulatedFabric, routing: Routing) -> None:
-    """Configure every switch and write its routes to all hosts."""
+def install_routing(emulated: EmulatedFabric, routing: Routing, only: Container[str] | None = None) -> None:
+    """Configure every switch, or ``only`` these, and write their routes to all hosts."""
     for name, switch in emulated.switches.items():
-        _install(switch, routing, name)
+        if only is None or name in only:
+            _install(switch, routing, name)
 
 
 def steer(switch: EmulatedSwitch, five_tuple: FiveTuple, port: int, level: int) -> None:

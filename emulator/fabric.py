@@ -21,9 +21,9 @@ from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_t
 from emulator.headers import UDP_HEADER_BYTES, template
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
-from emulator.ports import CPU_PORT, require_free
+from emulator.ports import CPU_PORT, require_free, spare_ports
 from emulator.switch import EmulatedSwitch
-from topologies.addressing import FiveTuple
+from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
 
 PS_PER_S = 1_000_000_000_000
@@ -87,15 +87,19 @@ class EmulatedFabric:
         self.switches: Mapping[str, EmulatedSwitch] = {
             name: EmulatedSwitch(
                 name,
-                index + 1,
+                fabric.device_ids[name],
                 self._arena,
                 self._blocks + index * block_words,
                 program.resources,
-                (link.source_port for link in fabric.links_from[name]),
+                (*(link.source_port for link in fabric.links_from[name]), *spare_ports(fabric, name)),
                 cpu_port,
+                fabric.port_names[name],
             )
             for index, name in enumerate(fabric.switches)
         }
+        for name, switch in self.switches.items():
+            for port in spare_ports(fabric, name):
+                switch.set_port(port, False)
         overhead = wire_overhead(self.options)
         self._state = first_state(
             fabric, program, self._blocks, cpu_port, rate_scale / overhead, queue_limit_bytes, trace_rows
@@ -158,7 +162,7 @@ class EmulatedFabric:
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
         for direction, (one_way, nic) in enumerate(((five_tuple, source), (five_tuple.reverse, destination))):
-            header = template(one_way, nic.mac)
+            header = template(one_way, nic.mac or switch_mac(0, 0))
             row[s.FLOW_HEADER_BYTES] = len(header)
             self._state.templates[flow, direction, : len(header)] = np.frombuffer(header, dtype=np.uint8)
         self._num_flows += 1
@@ -253,12 +257,13 @@ class EmulatedFabric:
         The cable then comes up, unless something else holds it down. Raises ValueError for an unknown switch or port.
         """
         self._require_switch(switch)
-        links = [link.index for link in self.fabric.links_from[switch] if link.source_port == port]
-        if not links:
+        if port not in self.switches[switch].ports:
             raise ValueError(f"switch {switch!r} has no port {port}")
         if self.switches[switch].ports.enable(port, enabled):
-            self._update_link(links[0])
-            self._update_link(self.fabric.reverse(links[0]))
+            for link in self.fabric.links_from[switch]:
+                if link.source_port == port:
+                    self._update_link(link.index)
+                    self._update_link(self.fabric.reverse(link.index))
 
     def is_up(self, link: int) -> bool:
         """Return whether a link carries packets. Raises ValueError for an unknown link."""

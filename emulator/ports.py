@@ -77,6 +77,12 @@ class Ports:
             listener(port, change)
 
 
+def spare_ports(fabric: Fabric, switch: str) -> list[int]:
+    """Return the ports that the fabric file gives a switch and that have no cable: they are there, and down."""
+    cabled = {link.source_port for link in fabric.links_from[switch]}
+    return [port for port in fabric.port_names.get(switch, {}) if port not in cabled]
+
+
 def require_free(fabric: Fabric, what: str, port: int) -> None:
     """Raise ValueError, which names what a port is for, where there is no such port or a switch has a cable there."""
     if not 0 <= port < NUM_PORTS:
@@ -84,3 +90,5 @@ def require_free(fabric: Fabric, what: str, port: int) -> None:
     for switch in fabric.switches:
         if any(link.source_port == port for link in fabric.links_from[switch]):
             raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a cable there")
+        if port in spare_ports(fabric, switch):
+            raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a port of that number")

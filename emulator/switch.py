@@ -29,6 +29,7 @@ from emulator.scanned_slots import ScannedSlots
 from emulator.slots import TableSlots
 
 NO_WATCH_PORTS: Mapping[int, int] = MappingProxyType({})
+NO_NAMES: Mapping[int, str] = MappingProxyType({})
 
 
 class EmulatedSwitch:
@@ -37,7 +38,7 @@ class EmulatedSwitch:
     Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. A method that fails raises a
     ``SwitchError`` and changes nothing. A switch forwards nothing until ``clear`` has been called, like one without a
     pipeline. Groups may watch any of ``ports``; each is up until ``set_port`` takes it down. ``cpu_port`` connects the
-    switch to its control plane.
+    switch to its control plane. ``port_names`` has what ports are called, by number, where they have names.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class EmulatedSwitch:
         resources: Resources,
         ports: Iterable[int] = (),
         cpu_port: int = CPU_PORT,
+        port_names: Mapping[int, str] = NO_NAMES,
     ) -> None:
         self.name = name
+        self.port_names = port_names
         self.device_id = device_id
         self.ports = Ports(ports)
         self.power = Power()

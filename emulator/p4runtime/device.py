@@ -1,31 +1,26 @@
-"""One device of the server: its switch, its controllers and its pipeline."""
+"""One device of the server: its switch, its clients and its pipeline."""
 
 import logging
 from collections.abc import Callable
 
 import grpc
-from finsy.proto import U128, p4r, rpc_code, rpc_status
+from finsy.proto import p4r
 
-from emulator.p4runtime.arbitration import Arbitration, ElectionIdInUseError
+from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
 from emulator.p4runtime.errors import (
     RequestError,
     failed_precondition,
     invalid_argument,
-    permission_denied,
-    resource_exhausted,
     unimplemented,
 )
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
+from emulator.p4runtime.roles import Permissions
 from emulator.p4runtime.target import Target
 from emulator.switch import EmulatedSwitch
 
-Send = Callable[[p4r.StreamMessageResponse], None]
-
 SendPacket = Callable[[str, bytes], None]
 """Sends a packet from a switch's control plane, by the switch's name; raises ValueError if it cannot."""
-
-MAX_CONTROLLERS = 32
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,75 +35,24 @@ class Device:
         self.switch = switch
         self._program = program
         self._send_packet = send_packet
-        self._arbitration = Arbitration()
-        self._streams: dict[int, Send] = {}
+        self.clients = Clients(switch.device_id)
         self._target: Target | None = None
         switch.power.listen(self._lose_pipeline)
 
-    # ---- arbitration ------------------------------------------------------------------------------------------------
-
-    def bid(self, stream: int, election_id: int | None, send: Send) -> None:
-        """Make a stream's bid and notify all streams that it concerns.
-
-        Raises RequestError; the stream must then end: INVALID_ARGUMENT if another stream has the id, RESOURCE_EXHAUSTED
-        if MAX_CONTROLLERS others have made bids.
-        """
-        if stream not in self._streams and len(self._streams) >= MAX_CONTROLLERS:
-            raise resource_exhausted(f"device {self.switch.device_id} has {MAX_CONTROLLERS} controllers already")
-        try:
-            self._arbitration, informed = self._arbitration.bid(stream, election_id)
-        except ElectionIdInUseError as error:
-            raise invalid_argument(f"{error} on device {self.switch.device_id}") from None
-        self._streams[stream] = send
-        self._inform(informed)
-
-    def leave(self, stream: int) -> None:
-        """Remove a stream that has made a bid."""
-        del self._streams[stream]
-        self._arbitration, informed = self._arbitration.leave(stream)
-        self._inform(informed)
-
-    def require_primary(self, election_id: int | None) -> None:
-        """Raise RequestError, PERMISSION_DENIED, unless this is the primary's election id."""
-        arbitration = self._arbitration
-        if arbitration.primary is None:
-            raise permission_denied(f"device {self.switch.device_id} has no primary controller")
-        if election_id != arbitration.highest_id:
-            raise permission_denied(
-                f"election id {election_id} is not that of the primary controller of device {self.switch.device_id}"
-            )
-
-    def _inform(self, streams: tuple[int, ...]) -> None:
-        for stream in streams:
-            self._streams[stream](p4r.StreamMessageResponse(arbitration=self._advisory(stream)))
-
-    def _advisory(self, stream: int) -> p4r.MasterArbitrationUpdate:
-        primary, highest_id = self._arbitration.primary, self._arbitration.highest_id
-        if primary is None:
-            status = rpc_status.Status(code=rpc_code.NOT_FOUND, message="there is no primary controller")
-        elif primary == stream:
-            status = rpc_status.Status(code=rpc_code.OK, message="you are the primary controller")
-        else:
-            status = rpc_status.Status(code=rpc_code.ALREADY_EXISTS, message="you are a backup controller")
-        return p4r.MasterArbitrationUpdate(
-            device_id=self.switch.device_id,
-            election_id=None if highest_id is None else U128.encode(highest_id),
-            status=status,
-        )
+    def require_primary(self, election_id: int | None, role: str) -> Permissions:
+        """Return what a role may do, if this is its primary's election id. Raises RequestError, PERMISSION_DENIED."""
+        return self.clients.require_primary(election_id, role)
 
     # ---- packets ----------------------------------------------------------------------------------------------------
 
     def packet_out(self, stream: int, message: p4r.PacketOut) -> None:
         """Send a packet into the switch's CPU port, metadata first.
 
-        Raises RequestError: PERMISSION_DENIED unless the stream is the primary's, FAILED_PRECONDITION before a pipeline
-        has been set, INVALID_ARGUMENT or OUT_OF_RANGE for unknown metadata and for a packet that the switch cannot
-        take, UNIMPLEMENTED if the CPU port cannot be reached.
+        Raises RequestError: PERMISSION_DENIED unless the stream is that of its role's primary, FAILED_PRECONDITION
+        before a pipeline has been set, INVALID_ARGUMENT or OUT_OF_RANGE for unknown metadata and for a packet that the
+        switch cannot take, UNIMPLEMENTED if the CPU port cannot be reached.
         """
-        if self._arbitration.primary != stream:
-            raise permission_denied(
-                f"a PacketOut is for the primary controller of device {self.switch.device_id} alone"
-            )
+        self.clients.require_stream_of_primary(stream)
         octets = encode_packet_out(self.require_target().schema.packet_out, message)
         if self._send_packet is None:
             raise unimplemented(
@@ -120,9 +64,8 @@ class Device:
             raise invalid_argument(f"PacketOut: {error}") from None
 
     def packet_in(self, octets: bytes) -> None:
-        """Send the primary controller a packet from the CPU port; without a primary the packet is lost."""
-        primary = self._arbitration.primary
-        if primary is None or self._target is None:
+        """Send a packet from the CPU port to the primaries whose roles receive packets; without any it is lost."""
+        if self._target is None:
             return
         header = self._target.schema.packet_in
         packet = decode_packet_in(header, octets)
@@ -131,7 +74,8 @@ class Device:
                 "switch %s sent its CPU port %d bytes without a %s header", self.switch.name, len(octets), header.name
             )
             return
-        self._streams[primary](p4r.StreamMessageResponse(packet=packet))
+        for send in self.clients.receivers():
+            send(p4r.StreamMessageResponse(packet=packet))
 
     # ---- pipeline ---------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ MODEL = gnmi.ModelData(name="openconfig-interfaces", organization="OpenConfig wo
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 _Mode = gnmi.SubscriptionList.Mode
+_Changes = asyncio.Queue[tuple[int, PortChange] | None]
 # Values are scalars; clients that ask for no encoding expect scalars too.
 _ENCODINGS = (gnmi.Encoding.JSON, gnmi.Encoding.PROTO)
 
@@ -58,6 +59,12 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
         self._exclusive = exclusive
         self._set_port = set_port
         self._subscriptions = 0
+        self._streams: set[_Changes] = set()
+
+    def end(self) -> None:
+        """End all subscriptions that wait for changes, since the server ends."""
+        for changes in self._streams:
+            changes.put_nowait(None)
 
     async def Capabilities(  # noqa: N802
         self, _request: gnmi.CapabilityRequest, _context: _Context
@@ -136,7 +143,10 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
                             raise invalid_argument("gNMI: a subscription that polls takes nothing but polls")
                         await _send_all(switch, subscribed, wanted, context)
                 case _:
-                    await _stream(switch, subscribed, wanted, context)
+                    changes: _Changes = asyncio.Queue()
+                    self._streams.add(changes)
+                    stack.callback(self._streams.discard, changes)
+                    await _stream(switch, subscribed, wanted, context, changes)
 
     @contextmanager
     def _subscribed(self) -> Iterator[None]:
@@ -168,13 +178,17 @@ class InterfaceService(gnmi_grpc.gNMIServicer):
 
 
 async def _stream(
-    switch: EmulatedSwitch, subscribed: gnmi.SubscriptionList, wanted: tuple[Elements, ...], context: _Context
+    switch: EmulatedSwitch,
+    subscribed: gnmi.SubscriptionList,
+    wanted: tuple[Elements, ...],
+    context: _Context,
+    changes: _Changes,
 ) -> None:
+    """Send all leaves, then what changes, until None comes: the switch is down."""
     for item in subscribed.subscription:
         if item.mode == gnmi.SubscriptionMode.SAMPLE:
             raise unimplemented("gNMI: a subscription that samples is not supported, only ON_CHANGE")
     loop = asyncio.get_running_loop()
-    changes: asyncio.Queue[tuple[int, PortChange] | None] = asyncio.Queue()
 
     def note(port: int, change: PortChange) -> None:
         # A port may change in another thread, which advances the fabric's time.

@@ -49,6 +49,7 @@ def changed(switch: EmulatedSwitch, wanted: Iterable[Elements], port: int, chang
 def setting(switch: EmulatedSwitch, wanted: Elements, value: gnmi.TypedValue) -> tuple[int, bool]:
     """Return the port that an update is about, and whether it enables it.
 
+    The interface may have the port's own name too, by which fabric files know it.
     Raises RequestError for any other leaf than ``config/enabled``, an unknown interface, and a value that is no bool.
     """
     match wanted:
@@ -57,6 +58,7 @@ def setting(switch: EmulatedSwitch, wanted: Elements, value: gnmi.TypedValue) ->
         case _:
             raise invalid_argument(f"gNMI: {text(wanted)} cannot be set, only config/enabled of an interface")
     ports = [port for port in switch.ports if interface_name(switch.name, port) == name]
+    ports += [port for port, own_name in switch.port_names.items() if own_name == name]
     if not ports:
         raise not_found(f"switch {switch.name} has no interface {name}")
     if value.WhichOneof("value") != "bool_val":

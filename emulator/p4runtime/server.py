@@ -16,6 +16,9 @@ MAX_REQUEST_BYTES = 16 * 1024 * 1024
 MAX_CALLS = 1024
 """Calls and streams at a time on one port; further ones are refused with RESOURCE_EXHAUSTED."""
 
+_END_S = 0.05
+"""How long subscriptions have to end by themselves."""
+
 _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
     ("grpc.max_concurrent_streams", 128),
@@ -42,7 +45,8 @@ async def serve(
     """
     server = grpc.aio.server(interceptors=(DecodingInterceptor(),), options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
-    gnmi_grpc.add_gNMIServicer_to_server(InterfaceService(service.switches, service.exclusive, set_port), server)
+    interfaces = InterfaceService(service.switches, service.exclusive, set_port)
+    gnmi_grpc.add_gNMIServicer_to_server(interfaces, server)
     secrets = credentials and credentials.credentials()
     require_free(address)
     try:
@@ -54,7 +58,9 @@ async def serve(
     try:
         yield port
     finally:
-        await server.stop(grace=None)
+        # A subscription waits for its switch, not for gRPC, which would log its late end as an error.
+        interfaces.end()
+        await server.stop(grace=_END_S)
 
 
 @asynccontextmanager

@@ -11,9 +11,16 @@ from finsy.proto import U128, p4r, p4r_grpc
 from emulator.observations import PacketIn
 from emulator.p4runtime.aborting import Aborting
 from emulator.p4runtime.device import Device, SendPacket
-from emulator.p4runtime.errors import not_found, require_success, resource_exhausted, unimplemented
+from emulator.p4runtime.errors import (
+    not_found,
+    permission_denied,
+    require_success,
+    resource_exhausted,
+    unimplemented,
+)
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.read import reading, responses
+from emulator.p4runtime.roles import Permissions, covered
 from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices
 from emulator.p4runtime.stream import StreamSession
 from emulator.p4runtime.write import writing
@@ -76,7 +83,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         return service
 
     def deliver(self, packets: Iterable[PacketIn]) -> None:
-        """Pass packets from the switches' CPU ports to the primary controllers.
+        """Pass packets from the switches' CPU ports to the primary controllers of all roles that receive them.
 
         Call it with the fabric's ``packets_in`` after each advance of its clock, in the event loop's thread.
         """
@@ -98,10 +105,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     async def Write(  # noqa: N802
         self, request: p4r.WriteRequest, context: grpc.aio.ServicerContext[p4r.WriteRequest, p4r.WriteResponse]
     ) -> p4r.WriteResponse:
-        """Carry out a batch of updates for the primary controller."""
+        """Carry out a batch of updates for the primary controller of a role."""
         async with Aborting(context), self._exclusive:
             # The primary may have changed while this call waited, so everything is checked here.
-            device = self._primary_device(request)
+            device, permissions = self._primary_device(request)
             target = device.require_target()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
                 name = _ATOMICITIES.get(request.atomicity, request.atomicity)
@@ -109,7 +116,9 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             if len(request.updates) > MAX_STEPS:
                 raise resource_exhausted(f"a write of more than {MAX_STEPS:,} entities")
             results: list[p4r.Error] = []
-            await in_slices(writing(target, request.updates, results), "a write", self._between_slices)
+            await in_slices(
+                writing(target, request.updates, results, request.role, permissions), "a write", self._between_slices
+            )
             require_success("updates", results)
         return p4r.WriteResponse()
 
@@ -122,12 +131,13 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         # Few at a time, so that others' writes come in between, and few answers are held for slow clients.
         async with Aborting(context), self._reads:
             async with self._exclusive:
-                _require_default_role(request.role)
-                target = self._device(request.device_id).require_target()
+                device = self._device(request.device_id)
+                permissions = device.clients.permissions(request.role)
+                target = device.require_target()
                 await in_slices(reading(target, request.entities, entities, results), "a read", self._between_slices)
             try:
                 async with asyncio.timeout(_TAKEN_WITHIN_S):
-                    for response in responses(entities):
+                    for response in responses(covered(permissions, entities)):
                         await context.write(response)
             except TimeoutError:
                 raise resource_exhausted(f"the answer was not taken within {_TAKEN_WITHIN_S:g} s") from None
@@ -142,7 +152,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     ) -> p4r.SetForwardingPipelineConfigResponse:
         """Verify or commit a pipeline for the primary controller."""
         async with Aborting(context), self._exclusive:
-            self._primary_device(request).configure(request.action, request.config)
+            device, permissions = self._primary_device(request)
+            if not permissions.pushes_pipeline:
+                raise permission_denied(f"role {request.role!r} sets no pipeline")
+            device.configure(request.action, request.config)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802
@@ -172,13 +185,11 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         device.require_power()
         return device
 
-    def _primary_device(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> Device:
+    def _primary_device(
+        self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest
+    ) -> tuple[Device, Permissions]:
         device = self._device(request.device_id)
-        _require_default_role(request.role or request.role_id)
-        device.require_primary(U128.decode(request.election_id) if request.HasField("election_id") else None)
-        return device
-
-
-def _require_default_role(role: str | int) -> None:
-    if role:
-        raise not_found(f"there is no role {role!r}, only the default role")
+        if request.role_id:
+            raise unimplemented(f"role id {request.role_id}: roles by number are not supported, only by name")
+        election_id = U128.decode(request.election_id) if request.HasField("election_id") else None
+        return device, device.require_primary(election_id, request.role)

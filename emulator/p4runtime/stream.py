@@ -63,7 +63,7 @@ class StreamSession:
             overdue.cancel()
             self._stop_listening()
             if self._device is not None:
-                self._device.leave(self._stream)
+                self._device.clients.leave(self._stream)
             # The call cannot end while a message is being written.
             self._outbox.put_nowait(None)
             await asyncio.wait({writer}, timeout=_LAST_WORDS_S)
@@ -101,13 +101,8 @@ class StreamSession:
         if device is None:
             raise not_found(f"there is no device {update.device_id}")
         device.require_power()
-        role = update.role
-        if role.name or role.id:
-            raise unimplemented(f"role {role.name or role.id!r} is not supported, only the default role")
-        if role.HasField("config"):
-            raise unimplemented("a role config is not supported")
         election_id = U128.decode(update.election_id) if update.HasField("election_id") else None
-        device.bid(self._stream, election_id, self._send)
+        device.clients.bid(self._stream, update.role, election_id, self._send)
         if self._device is None:
             self._device = device
             self._stop_listening = device.switch.power.listen(self._note_power_lost)

@@ -18,6 +18,7 @@ from emulator.p4runtime.errors import (
 from emulator.p4runtime.meters import write_direct_meter, write_meter
 from emulator.p4runtime.registers import write_register
 from emulator.p4runtime.replication import write_replication
+from emulator.p4runtime.roles import ALL, DEFAULT_ROLE, Permissions, require_covered
 from emulator.p4runtime.table_entries import write_table_entry
 from emulator.p4runtime.target import Target
 
@@ -35,10 +36,16 @@ def write_batch(target: Target, updates: Iterable[p4r.Update]) -> None:
     require_success("updates", results)
 
 
-def writing(target: Target, updates: Iterable[p4r.Update], results: list[p4r.Error]) -> Iterator[None]:
-    """Carry out the updates step by step, and append the result of each."""
+def writing(
+    target: Target,
+    updates: Iterable[p4r.Update],
+    results: list[p4r.Error],
+    role: str = DEFAULT_ROLE,
+    permissions: Permissions = ALL,
+) -> Iterator[None]:
+    """Carry out the updates of a role step by step, and append the result of each."""
     for update in updates:
-        results.append(_attempt(target, update))
+        results.append(_attempt(target, update, role, permissions))
         yield
 
 
@@ -73,8 +80,9 @@ def write_update(target: Target, update: p4r.Update) -> None:
             raise unimplemented(f"writing a {other} is not supported")
 
 
-def _attempt(target: Target, update: p4r.Update) -> p4r.Error:
+def _attempt(target: Target, update: p4r.Update, role: str, permissions: Permissions) -> p4r.Error:
     try:
+        require_covered(permissions, role, update.entity)
         write_update(target, update)
     except (RequestError, SwitchError) as error:
         return result_of(error)

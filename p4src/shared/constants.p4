@@ -14,11 +14,14 @@ typedef bit<8>  drop_reason_t;
 
 const bit<16> ETHER_TYPE_IPV4 = 0x0800;
 const bit<16> ETHER_TYPE_ARP  = 0x0806;
+const bit<16> ETHER_TYPE_LLDP = 0x88CC;
 const bit<8>  PROTOCOL_TCP    = 6;
 const bit<8>  PROTOCOL_UDP    = 17;
 
 const bit<9>  CPU_PORT        = 510; // the controller's end of packet-in and packet-out
 const level_t CONTROL_LEVEL   = 7;   // of packets from and to the controller, which data must not starve
+
+const bit<2>  METER_RED       = 2;   // what a meter says of packets above its peak rate
 
 const dscp_t  DSCP_WITHOUT_INT = 0b111110;
 const bit<2>  CONGESTION_EXPERIENCED = 0b11;
@@ -44,11 +47,12 @@ const bit<32> MINUS_ONE  = 0xFFFE;   // in one's complement of 16 bits
 // Indexes of drop_counter.
 const drop_reason_t DROP_NOTHING      = 0; // not dropped; never counted
 const drop_reason_t DROP_MALFORMED    = 1; // no whole Ethernet header, or no whole IPv4 header where one is announced
-const drop_reason_t DROP_ETHER_TYPE   = 2; // neither IPv4 nor ARP
+const drop_reason_t DROP_ETHER_TYPE   = 2; // none of IPv4, ARP and LLDP
 const drop_reason_t DROP_CHECKSUM     = 3; // IPv4's is wrong
 const drop_reason_t DROP_TIME_TO_LIVE = 4; // would reach 0 here
 const drop_reason_t DROP_NO_ROUTE     = 5; // routing knows no such destination
 const drop_reason_t DROP_NO_NEXT_HOP  = 6; // next_hop lacks the row that flow or routing chose, or no member is live
+const drop_reason_t DROP_PACKET_IN    = 7; // for the controller, but above the peak rate of its port's packet_in_meter
 
 // How many rows and cells a target has to offer.
 #define PORTS                512

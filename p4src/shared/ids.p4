@@ -1,6 +1,6 @@
 // P4Runtime ids: part of the contract with controllers. An id is never reused for something else.
 // Next free: table 0x0200000D, action 0x01000011, profile 0x11000002, direct counter 0x13000003, counter 0x12000004,
-// register 0x16000004, controller header 0x04000003.
+// meter 0x14000002, register 0x16000004, controller header 0x04000003.
 
 #ifndef TRAINYARD_IDS_P4
 #define TRAINYARD_IDS_P4
@@ -41,6 +41,8 @@
 #define ID_COUNTER_NOT_INT               0x12000003
 #define ID_DIRECT_COUNTER_FLOW           0x13000001
 #define ID_DIRECT_COUNTER_JOB            0x13000002
+
+#define ID_METER_PACKET_IN               0x14000001
 
 #define ID_REGISTER_WINDOW               0x16000001
 #define ID_REGISTER_WINDOW_BYTES         0x16000002

@@ -1,7 +1,7 @@
 // Ingress: which way a packet leaves, and in which of the port's eight queues it waits.
 //
 //   controller ──────────────────────────────────────────────────► the port it names
-//   ARP ─────────────────────────────────────────────────────────► controller
+//   ARP, LLDP ─► not too many from the port? ────────────────────► controller
 //   IPv4 ─► probe? ─► level and way: port, level, flow or job ─► routing, unless flow chose ─► next_hop ─► queue
 //
 // What is neither, or gets lost on the way, is dropped and counted by reason; nothing is flooded.
@@ -22,6 +22,11 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     // Packets and bytes dropped, by reason: indexes DROP_... of shared/constants.p4.
     @id(ID_COUNTER_DROP)
     counter(DROP_COUNTER_SIZE, CounterType.packets_and_bytes) drop_counter;
+
+    // Packets for the controller, by ingress port: above its peak rate a port's are dropped, so that a flood from one
+    // leaves room for the others'. Without rates all pass.
+    @id(ID_METER_PACKET_IN)
+    meter(PORTS, MeterType.packets) packet_in_meter;
 
     action count_and_drop() {
         drop_counter.count((bit<32>) meta.drop_reason);
@@ -59,8 +64,14 @@ control ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             send_as_controller_says();
         } else if (!hdr.ethernet.isValid() || hdr.ethernet.ether_type == ETHER_TYPE_IPV4) {
             meta.drop_reason = DROP_MALFORMED;
-        } else if (hdr.ethernet.ether_type == ETHER_TYPE_ARP) {
-            send_to_controller();
+        } else if (hdr.ethernet.ether_type == ETHER_TYPE_ARP || hdr.ethernet.ether_type == ETHER_TYPE_LLDP) {
+            bit<2> colour;
+            packet_in_meter.execute_meter((bit<32>) standard_metadata.ingress_port, colour);
+            if (colour == METER_RED) {
+                meta.drop_reason = DROP_PACKET_IN;
+            } else {
+                send_to_controller();
+            }
         } else {
             meta.drop_reason = DROP_ETHER_TYPE;
         }

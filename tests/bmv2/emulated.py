@@ -1,5 +1,7 @@
 """The emulator's switch, under the same messages as BMv2."""
 
+from collections.abc import Mapping
+
 from finsy.proto import p4i, p4r, rpc_code
 
 from emulator.p4runtime.pipeline import compiled_pipeline
@@ -19,6 +21,7 @@ _EVERYTHING = (
     p4r.Entity(action_profile_group=p4r.ActionProfileGroup()),
     p4r.Entity(table_entry=p4r.TableEntry()),
     _DEFAULTS,
+    p4r.Entity(meter_entry=p4r.MeterEntry()),
 )
 
 
@@ -60,16 +63,22 @@ class Emulator:
 
 
 def entries_of(switch: EmulatedSwitch) -> tuple[p4r.Entity, ...]:
-    """All that an emulated switch has been given, in an order in which it can be written; unchanged defaults left out.
+    """All that an emulated switch has been given, in an order in which it can be written.
 
-    A group has room for the members that it has.
+    Unchanged defaults and meters without rates are left out. A group has room for the members that it has.
     """
     entities = _read(Target(switch, _PIPELINE), *_EVERYTHING)
     for entity in entities:
         if entity.HasField("action_profile_group"):
             entity.action_profile_group.max_size = len(entity.action_profile_group.members)
     initial = {default.table_id: default for default in _initial_defaults()}
-    return tuple(entity for entity in entities if entity.table_entry != initial.get(entity.table_entry.table_id))
+    return tuple(entity for entity in entities if _was_given(entity, initial))
+
+
+def _was_given(entity: p4r.Entity, initial: Mapping[int, p4r.TableEntry]) -> bool:
+    if entity.HasField("meter_entry"):
+        return entity.meter_entry.HasField("config")
+    return entity.table_entry != initial.get(entity.table_entry.table_id)
 
 
 def _initial_defaults() -> list[p4r.TableEntry]:

@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from tests.bmv2.session import CPU_PORT
 from tests.namespaces import Namespaces, namespaces
 from tests.patience import PATIENCE_S

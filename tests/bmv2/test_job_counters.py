@@ -15,9 +15,9 @@ from controller.southbound.p4runtime.counter_reading import (
     bytes_of_links,
     level_counters,
 )
-from controller.southbound.p4runtime.difference import difference, state_of
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import JOB_TABLE, Entity, base_entries, is_own, job_entry
+from controller.southbound.p4runtime.states import difference, state_of
 from p4src import P4INFO
 from tests.bmv2.live import VARIABLE, Bmv2, find_bmv2, running
 from tests.bmv2.session import Packet
@@ -61,7 +61,7 @@ def test_a_live_bmv2_counts_what_a_job_sends() -> None:
         bmv2.clear()
         held: dict[object, Entity] = {}
         for level in (7, 2):
-            wanted = state_of([job_entry(JobRule("t0", source, "h2", level), fabric)])
+            wanted = state_of([job_entry(JobRule("t0", source, "h2", fabric.nics["h2"][0].subnet, level))])
             for stage in difference(held, {**base, **wanted} if not held else wanted):
                 bmv2.write([ENCODER.update(update) for update in stage])
             held = dict(wanted)

@@ -6,9 +6,9 @@ import pytest
 from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4Schema, P4TableEntry
 from finsy.p4entity import decode_entity
 
-from controller.southbound.p4runtime.difference import difference, state_of
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import base_entries
+from controller.southbound.p4runtime.states import difference, state_of
 from p4src import P4INFO
 from tests.bmv2.live import VARIABLE, Bmv2, find_bmv2, running
 from tests.bmv2.session import Packet

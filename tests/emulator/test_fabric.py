@@ -28,6 +28,7 @@ from tests.emulator.packets import ipv4_packet
 from tests.emulator.programs import trainyard
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
+from topologies.fabric_specification import FabricSpecification
 from topologies.specification import ClosSpecification
 
 LATER_PS = 10**9
@@ -383,3 +384,30 @@ def test_more_starts_at_once_than_the_calendar_has_room_for_all_happen() -> None
     result.run(1000)
     sent = result.sent_bytes()
     assert all(sent[fabric.nics[f"h{number}"][0].link].sum() > 0 for number in range(0, 400, 2))
+
+
+def test_a_port_of_the_fabric_file_without_a_cable_is_there_and_down() -> None:
+    """An entry may watch it, and gNMI may disable it; nothing leaves by it."""
+    result = EmulatedFabric(rack_with_a_spare_port(), trainyard())
+    ports = result.switches["leaf"].ports
+    assert {port: ports.is_up(port) for port in ports} == {11: True, 12: True, 13: False}
+    result.set_port("leaf", 13, enabled=False)
+    result.set_port("leaf", 13, enabled=True)
+    result.set_switch("leaf", up=False)
+    result.set_switch("leaf", up=True)
+    assert {port: ports.is_up(port) for port in ports} == {11: True, 12: True, 13: False}
+    with pytest.raises(ValueError, match="switch 'leaf' has no port 14"):
+        result.set_port("leaf", 14, enabled=True)
+    with pytest.raises(ValueError, match="the CPU port cannot be 13: switch 'leaf' has a port of that number"):
+        EmulatedFabric(rack_with_a_spare_port(), trainyard(), cpu_port=13)
+
+
+def rack_with_a_spare_port() -> Fabric:
+    """A switch with three ports, and hosts at two of them."""
+    hosts = [
+        {"name": f"gpu-{number}", "nics": [{"name": "eth0", "address": f"192.168.7.{number}/24"}]} for number in (1, 2)
+    ]
+    switch = {"name": "leaf", "ports": [{"name": f"e{number}", "number": 10 + number} for number in (1, 2, 3)]}
+    cables = [{"ends": [f"gpu-{number}:eth0", f"leaf:e{number}"], "gbps": 100} for number in (1, 2)]
+    document = {"kind": "fabric", "hosts": hosts, "switches": [switch], "cables": cables}
+    return FabricSpecification.model_validate(document).build()

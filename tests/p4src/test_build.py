@@ -54,3 +54,4 @@ def test_every_table_and_action_of_p4info_has_a_stable_id() -> None:
     assert direct_counters["flow_counter"] == 0x13000001
     counters = {counter.preamble.alias: counter.preamble.id for counter in p4info.counters}
     assert counters["level_counter"] == 0x12000001
+    assert {meter.preamble.alias: meter.preamble.id for meter in p4info.meters} == {"packet_in_meter": 0x14000001}

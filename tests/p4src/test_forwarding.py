@@ -7,6 +7,8 @@ from enum import IntEnum
 import pytest
 
 from emulator.entries import ActionCall, CounterValue, EntryKey, FieldMatch
+from emulator.meters import MeterRates
+from emulator.ports import CPU_PORT
 from tests.p4src.one_switch import HOST_MAC, SWITCH_MAC, OneSwitch, Sent
 from tests.p4src.packets import Ipv4, Protocol, ethernet
 
@@ -20,9 +22,16 @@ class Drop(IntEnum):
     TIME_TO_LIVE = 4
     NO_ROUTE = 5
     NO_NEXT_HOP = 6
+    PACKET_IN = 7
 
 
 PACKET = Ipv4()
+ARP = ethernet(bytes(46), ether_type=0x0806)
+LLDP = ethernet(
+    bytes.fromhex("0207040200000000010402050106020078") + b"\x0a\x02s1" + bytes(2),
+    ether_type=0x88CC,
+    destination=0x01_80_C2_00_00_0E,
+)
 
 
 @pytest.fixture
@@ -176,13 +185,38 @@ def test_a_level_can_travel_as_another_class(switch: OneSwitch) -> None:
 # ---- controller ------------------------------------------------------------------------------------------------------
 
 
-def test_arp_goes_to_the_controller(switch: OneSwitch) -> None:
-    frame = ethernet(bytes(46), ether_type=0x0806)
+def packet_in(port: int, frame: bytes) -> bytes:
+    """A frame as it comes to the controller."""
+    return struct.pack("!H", port << 7) + frame
+
+
+@pytest.mark.parametrize("frame", [ARP, LLDP, LLDP[:14]], ids=["ARP", "LLDP", "LLDP without content"])
+def test_arp_and_lldp_go_to_the_controller_with_their_port(switch: OneSwitch, frame: bytes) -> None:
     assert switch.send(3, frame) == []
-    assert switch.packets_in() == [struct.pack("!H", 3 << 7) + frame]
+    assert switch.send(1, frame) == []
+    assert switch.packets_in() == [packet_in(3, frame), packet_in(1, frame)]
+    assert switch.sent(CPU_PORT, 7).packets == 2
+    assert switch.dropped() == {}
 
 
-@pytest.mark.parametrize("frame", [PACKET.octets(), ethernet(bytes(46), ether_type=0x0806), b"short"])
+@pytest.mark.parametrize("frame", [ARP, LLDP], ids=["ARP", "LLDP"])
+def test_a_flood_for_the_controller_is_cut_to_its_ports_rate(switch: OneSwitch, frame: bytes) -> None:
+    burst, flood = 5, [frame] * 20
+    rates = MeterRates(committed_rate=0, committed_burst=0, peak_rate=1000, peak_burst=burst)
+    switch.control.meter("ingress.packet_in_meter").set(3, rates)
+    assert switch.send(3, *flood) == []
+    assert switch.packets_in() == [packet_in(3, frame)] * burst
+    assert switch.dropped() == {Drop.PACKET_IN: len(flood) - burst}
+    # Other ports have rates of their own, or none, and what is not for the controller is not measured.
+    assert switch.send(1, *flood) == []
+    assert switch.packets_in() == [packet_in(1, frame)] * len(flood)
+    assert switch.send(3, PACKET.octets()) == [forwarded(PACKET)]
+    switch.wait(switch.now_us + 10_000)
+    assert switch.send(3, frame) == []
+    assert switch.packets_in() == [packet_in(3, frame)]
+
+
+@pytest.mark.parametrize("frame", [PACKET.octets(), ARP, LLDP, b"short"])
 def test_the_controller_sends_by_the_port_it_names(switch: OneSwitch, frame: bytes) -> None:
     assert switch.packet_out(struct.pack("!H", 3 << 7) + frame) == [Sent(3, frame)]
     assert switch.sent(3, 7).packets == 1

@@ -14,7 +14,7 @@ from emulator.entries import (
 )
 from emulator.ports import Ports
 from emulator.power import Power
-from emulator.switch import NO_WATCH_PORTS, EmulatedSwitch
+from emulator.switch import NO_NAMES, NO_WATCH_PORTS, EmulatedSwitch
 
 PROGRAM_DEFAULT = ActionCall("Ingress.set_level", (0,))
 FIXED_ENTRY = (EntryKey((FieldMatch(9, 0x3F),)), ActionCall("Ingress.set_level", (5,)))
@@ -29,6 +29,7 @@ class FakeSwitch(EmulatedSwitch):
         self.name = f"switch{device_id}"
         self.device_id = device_id
         self.ports = Ports(PORTS)
+        self.port_names = NO_NAMES
         self.power = Power()
         self.commits = -1
         self.clear()

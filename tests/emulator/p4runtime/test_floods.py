@@ -15,7 +15,7 @@ from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
 
 from emulator.p4runtime import gnmi as gnmi_service
 from emulator.p4runtime import stream as stream_module
-from emulator.p4runtime.device import MAX_CONTROLLERS
+from emulator.p4runtime.clients import MAX_CONTROLLERS
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.slicing import MAX_STEPS
 from emulator.p4runtime.stream import MAX_WAITING, StreamSession

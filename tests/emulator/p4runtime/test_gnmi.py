@@ -1,7 +1,9 @@
 """gNMI: the ports of a switch, by finsy's own client and by a whole finsy controller."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from emulator.p4runtime.server import serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from tests.emulator.p4runtime.clients import run, serving
 from tests.emulator.p4runtime.fake_switch import PORTS, FakeSwitch
+from tests.patience import PATIENCE_S
 
 IF_INDEX = GNMIPath("interfaces/interface[name=*]/state/ifindex")
 OPER_STATUS = GNMIPath("interfaces/interface[name=*]/state/oper-status")
@@ -194,3 +197,33 @@ def test_a_finsy_controller_learns_the_states_of_ports(
                     await asyncio.sleep(0.01)
 
     run(test())
+
+
+def test_subscriptions_end_with_the_server_and_without_an_error_of_grpc(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where the emulator gets SIGTERM: the event loop ends as soon as the server has."""
+    ended: list[grpc.RpcError] = []
+
+    def subscribe(address: str, has_begun: threading.Event) -> None:
+        with grpc.insecure_channel(address) as channel:
+            wanted = gnmi.SubscriptionList(subscription=[gnmi.Subscription(path=OPER_STATUS.path)])
+            requests = iter([gnmi.SubscribeRequest(subscribe=wanted)])
+            try:
+                for response in gnmi_grpc.gNMIStub(channel).Subscribe(requests):
+                    if response.sync_response:
+                        has_begun.set()
+            except grpc.RpcError as error:
+                ended.append(error)
+
+    async def serve_until_all_have_subscribed(clients: ThreadPoolExecutor) -> None:
+        async with alone(pipeline) as (_, addresses):
+            for address in addresses.values():
+                has_begun = threading.Event()
+                clients.submit(subscribe, address, has_begun)
+                assert await asyncio.to_thread(has_begun.wait, PATIENCE_S)
+
+    with ThreadPoolExecutor() as clients:
+        asyncio.run(serve_until_all_have_subscribed(clients))
+    assert [error.code() for error in ended] == [grpc.StatusCode.UNAVAILABLE] * 2
+    assert "not handled" not in caplog.text

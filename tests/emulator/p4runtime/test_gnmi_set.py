@@ -19,7 +19,8 @@ from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from tests.emulator.p4runtime.clients import run, serving
 from tests.emulator.p4runtime.fake_switch import FakeSwitch
-from tests.integration.fabrics import ServedFabric, served_dumbbell
+from tests.integration.fabrics import ServedFabric, served_dumbbell, served_fabric
+from topologies.fabric_specification import FabricSpecification
 
 T0, T1 = GNMIPath(target="t0"), GNMIPath(target="t1")
 BETWEEN = 3
@@ -206,5 +207,28 @@ def test_without_a_fabric_nothing_can_be_set(pipeline: Pipeline) -> None:
         async with serving(pipeline) as served, GNMIClient(served.address) as client:
             with pytest.raises(GNMIClientError, match="nothing can be set here"):
                 await client.set(update=[(enabled(1, "switch1"), False)], prefix=GNMIPath(target="switch1"))
+
+    run(test())
+
+
+def test_a_port_may_have_the_name_that_its_fabric_file_gives_it() -> None:
+    fabric = FabricSpecification.model_validate(
+        {
+            "kind": "fabric",
+            "hosts": [
+                {"name": host, "nics": [{"name": "eth0", "address": f"10.0.0.{number}/24"}]}
+                for number, host in enumerate(("h0", "h1"), 1)
+            ],
+            "switches": [{"name": "leaf", "ports": [{"name": "swp7", "number": 1}, {"name": "swp8", "number": 2}]}],
+            "cables": [{"ends": ["h0:eth0", "leaf:swp7"], "gbps": 1}, {"ends": ["h1:eth0", "leaf:swp8"], "gbps": 1}],
+        }
+    )
+
+    async def test() -> None:
+        async with served_fabric(fabric) as served, GNMIClient(served.address) as client:
+            await client.set(update=[(GNMIPath("interfaces/interface[name=swp8]/config/enabled"), False)])
+            assert up_ports(served, "leaf") == {1}
+            with pytest.raises(GNMIClientError, match="switch leaf has no interface swp9"):
+                await client.set(update=[(GNMIPath("interfaces/interface[name=swp9]/config/enabled"), False)])
 
     run(test())

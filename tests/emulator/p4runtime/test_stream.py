@@ -59,7 +59,7 @@ def test_devices_have_their_own_primaries(pipeline: Pipeline) -> None:
     [
         (5, 1, None, GRPCStatusCode.INVALID_ARGUMENT, "election id 5 exists"),
         (6, 9, None, GRPCStatusCode.NOT_FOUND, "there is no device 9"),
-        (6, 1, p4r.Role(name="telemetry"), GRPCStatusCode.UNIMPLEMENTED, "role 'telemetry' is not supported"),
+        (6, 1, p4r.Role(id=3), GRPCStatusCode.UNIMPLEMENTED, "roles by number are not supported"),
     ],
 )
 def test_a_refused_bid_ends_the_stream_and_leaves_the_primary(
