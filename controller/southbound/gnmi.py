@@ -7,7 +7,7 @@ The ports of a switch are OpenConfig's interfaces: ``ifindex`` is the number tha
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -18,9 +18,10 @@ from finsy.gnmiclient import GNMIClientError
 from finsy.proto import gnmi
 
 from controller.access.tls_files import TlsFiles
-from controller.config import SwitchAddress
+from controller.events import BurstLog, EventKind
 from controller.links.port_states import PortStateTable
 from controller.southbound.tls import open_channel
+from controller.switch_addresses import SwitchAddress
 from topologies.printable import printable
 
 _LOG = logging.getLogger(__name__)
@@ -50,18 +51,28 @@ class GnmiPortMonitor:
         self._addresses = tuple(addresses)
         self._tls = tls
         self._ports = ports
-        self._listening: list[asyncio.Task[None]] = []
+        self._listening: dict[str, asyncio.Task[None]] = {}
+        self._log = BurstLog(_LOG, logging.WARNING)
 
     async def __aenter__(self) -> Self:
-        self._listening = [asyncio.create_task(self._listen(address)) for address in self._addresses]
+        await self.follow(self._addresses)
         return self
+
+    async def follow(self, addresses: Iterable[SwitchAddress]) -> None:
+        """Listen to these switches from now on, and to no others; to those that stay without a break."""
+        wanted = {address.name: address for address in addresses}
+        gone = [self._listening.pop(name) for name in [*self._listening] if name not in wanted]
+        for task in gone:
+            task.cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        for name, address in wanted.items():
+            if name not in self._listening:
+                self._listening[name] = asyncio.create_task(self._listen(address))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for task in self._listening:
-            task.cancel()
-        await asyncio.gather(*self._listening, return_exceptions=True)
+        await self.follow(())
 
     async def _listen(self, address: SwitchAddress) -> None:
         """Subscribe, and again whenever the subscription ends, until cancelled."""
@@ -73,7 +84,7 @@ class GnmiPortMonitor:
                 problem = ""
             except GNMIClientError as error:
                 if error.code is GRPCStatusCode.UNIMPLEMENTED and is_served:
-                    _LOG.warning("switch %s: it tells no port states: %s", address.name, printable(error.message))
+                    self._tell(address.name, "it tells no port states", printable(error.message))
                 is_served = error.code is not GRPCStatusCode.UNIMPLEMENTED
             except asyncio.CancelledError:
                 # grpc.aio also cancels the reader of a call that is closed under it.
@@ -82,13 +93,17 @@ class GnmiPortMonitor:
             except Exception as error:
                 # The known port states must not stay forever. A switch may answer with anything.
                 if problem != (problem := printable(f"{type(error).__name__}: {error}")):
-                    _LOG.warning("switch %s: its port states are not heard; trying again: %s", address.name, problem)
+                    self._tell(address.name, "its port states are not heard; trying again", problem)
             if is_served:
                 self._ports.remove(address.name)
                 await asyncio.sleep(_RETRY_S)
             else:
                 self._ports.set_ports(address.name, {})
                 await asyncio.sleep(_UNSERVED_RETRY_S)
+
+    def _tell(self, switch: str, what: str, reason: str) -> None:
+        words = "switch %s: %s: %s"
+        self._log.tell(EventKind.PORTS_UNKNOWN, words, switch, what, reason, switch=switch, reason=reason)
 
     async def _subscribe(self, switch: str, channel: grpc.aio.Channel) -> None:
         """Pass on all that a switch reports until the subscription ends.

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 
-from controller.config import SwitchAddress
+from controller.events import BurstLog, EventKind, LineBudget, log_event
+from controller.switch_addresses import SwitchAddress
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,31 +29,20 @@ class _Contact(Enum):
     TAKEN = auto()
 
 
-class LineBudget:
-    """Lines that may be logged: up to ``lines`` at once, and one more after every ``refill_s``."""
-
-    def __init__(self, lines: int, refill_s: float) -> None:
-        self._most = self._left = float(lines)
-        self._refill_s = refill_s
-        self._counted_s: float | None = None
-
-    def has_one(self, now_s: float) -> bool:
-        """Tell whether a line may be logged now."""
-        if self._counted_s is not None:
-            self._left = min(self._most, self._left + (now_s - self._counted_s) / self._refill_s)
-        self._counted_s = now_s
-        return self._left >= 1
-
-    def spend(self) -> None:
-        """Count a line as logged."""
-        self._left -= 1
+_KINDS = {
+    _Contact.TRYING: EventKind.SWITCH_AWAY,
+    _Contact.REACHED: EventKind.SWITCH_REACHED,
+    _Contact.AWAY: EventKind.SWITCH_AWAY,
+    _Contact.TAKEN: EventKind.SWITCH_LOST,
+}
 
 
 @dataclass(slots=True)
 class _Switch:
     """The contact with a switch, since when, and what the log has of it."""
 
-    place: str
+    name: str
+    address: str
     since_s: float
     contact: _Contact = _Contact.TRYING
     reason: str = ""
@@ -75,8 +65,16 @@ class Reachability:
     def __init__(self, addresses: Iterable[SwitchAddress], now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._budget = LineBudget(_LINES, _REFILL_S)
+        self._switches: dict[str, _Switch] = {}
+        self._first_reached = BurstLog(_LOG)
+        self.follow(addresses)
+
+    def follow(self, addresses: Iterable[SwitchAddress]) -> None:
+        """Know the contact with these switches from now on, and with no others."""
+        known = self._switches
         self._switches = {
-            address.name: _Switch(f"switch {address.name} at {address.address}", now_s()) for address in addresses
+            address.name: known.get(address.name) or _Switch(address.name, address.place, self._now_s())
+            for address in addresses
         }
 
     def reached(self, name: str) -> None:
@@ -85,7 +83,9 @@ class Reachability:
 
     def away(self, name: str, reason: str) -> None:
         """Record that an attempt to reach a switch has failed, or that its connection has ended."""
-        switch = self._switches[name]
+        switch = self._switches.get(name)
+        if switch is None:
+            return  # it is not followed any longer
         if switch.contact in (_Contact.TRYING, _Contact.AWAY):
             switch.reason = reason
         else:
@@ -127,6 +127,14 @@ class Reachability:
         switch.contact, switch.since_s = contact, self._now_s()
         if is_first and contact is _Contact.REACHED:
             switch.untold = 0
+            self._first_reached.tell(
+                EventKind.SWITCH_REACHED,
+                "switch %s at %s: reached",
+                switch.name,
+                switch.address,
+                switch=name,
+                address=switch.address,
+            )
         else:
             switch.untold += 1
             self._tell(switch)
@@ -139,13 +147,26 @@ class Reachability:
         self._budget.spend()
         left_out = f" ({switch.untold - 1} changes before this one are not logged)" if switch.untold > 1 else ""
         level = logging.ERROR if switch.contact is _Contact.TAKEN else logging.WARNING
-        _LOG.log(level, "%s: %s%s", switch.place, _words(switch, now_s), left_out)
+        log_event(
+            _LOG,
+            level,
+            _KINDS[switch.contact],
+            "switch %s at %s: %s%s",
+            switch.name,
+            switch.address,
+            _words(switch, now_s),
+            left_out,
+            switch=switch.name,
+            address=switch.address,
+            reason=switch.reason,
+            since_s=_unix_s(switch, now_s),
+        )
         switch.told, switch.untold = switch.contact, 0
 
 
 def _words(switch: _Switch, now_s: float) -> str:
     age_s = now_s - switch.since_s
-    since = datetime.fromtimestamp(time.time() - age_s).astimezone().strftime("%H:%M:%S")
+    since = datetime.fromtimestamp(_unix_s(switch, now_s)).astimezone().strftime("%H:%M:%S")
     match switch.contact:
         case _Contact.TRYING:
             return f"not reached since {since} ({age_s:.0f} s): {switch.reason or 'no answer'}"
@@ -155,3 +176,8 @@ def _words(switch: _Switch, now_s: float) -> str:
             return f"away since {since}: {switch.reason}"
         case _Contact.TAKEN:
             return f"{switch.reason}, since {since}"
+
+
+def _unix_s(switch: _Switch, now_s: float) -> float:
+    """Since when the contact is as it is, as Unix time."""
+    return round(time.time() - (now_s - switch.since_s), 3)

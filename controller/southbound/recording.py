@@ -15,13 +15,14 @@ class RecordingSouthbound:
         assert southbound.written == [rules]
 
     ``written`` has the rules of every write and ``routings`` every routing, in order. ``keeps_found`` tells whether
-    rules of an earlier controller would still be there.
+    rules of an earlier controller would still be there, ``serves_levels`` whether marked packets have their levels.
     """
 
     def __init__(self, switches: Iterable[str] = ()) -> None:
         self.written: list[RulesBySwitch] = []
         self.routings: list[Routing] = []
         self.keeps_found = True
+        self.serves_levels = True
         self._switches = tuple(switches)
 
     async def write(self, rules: RulesBySwitch) -> None:
@@ -36,6 +37,15 @@ class RecordingSouthbound:
     async def forget_found(self) -> None:
         """See Southbound."""
         self.keeps_found = False
+
+    async def release(self) -> None:
+        """See Southbound."""
+        await self.write({})
+        self.keeps_found = self.serves_levels = False
+
+    async def serve_levels(self) -> None:
+        """See Southbound."""
+        self.serves_levels = True
 
     async def caught_up(self, down: Collection[str] = ()) -> None:
         """See Southbound."""

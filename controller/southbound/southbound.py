@@ -1,12 +1,13 @@
 """Define what the planner needs from a protocol that programs switches."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from controller.errors import DaemonError
 from controller.rules.flow_rules import RulesBySwitch
+from topologies.addressing import Address, MacAddress
 from topologies.routing import Routing
 
 
@@ -69,6 +70,22 @@ class Southbound(Protocol):
             SouthboundError: A switch refuses.
         """
 
+    async def release(self) -> None:
+        """Delete all rules on switches, and the levels that they serve; base routing stays.
+
+        The ports of an OpenFlow switch with ``queues: dscp`` go on to serve packets by the marks that these come with.
+
+        Raises:
+            SouthboundError: A switch refuses.
+        """
+
+    async def serve_levels(self) -> None:
+        """Have switches serve levels again after ``release``; does nothing where all do.
+
+        Raises:
+            SouthboundError: A switch refuses.
+        """
+
     async def caught_up(self, down: Collection[str] = ()) -> None:
         """Wait until every switch is connected and has acknowledged its rules, and those in ``down`` are disconnected.
 
@@ -78,3 +95,54 @@ class Southbound(Protocol):
 
     def statuses(self) -> tuple[SwitchStatus, ...]:
         """Return the status of every switch."""
+
+
+WakeUp = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PacketArrival:
+    """A frame that a switch has handed to the controller, and the port that it came in by."""
+
+    switch: str
+    port: int
+    octets: bytes
+
+
+class PacketPorts(Protocol):
+    """The ports of switches, as far as the controller itself sends and receives frames there."""
+
+    @property
+    def connected(self) -> Collection[str]:
+        """The switches that can send frames now."""
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """How many frames found no room, by switch."""
+
+    def listen(self, wake: WakeUp) -> None:
+        """Keep frames that arrive from now on, and call ``wake`` when the first one waits."""
+
+    def take(self, most: int) -> list[PacketArrival]:
+        """Take the frames that wait, in the order in which they came, at most so many."""
+
+    def send(self, name: str, packets: Iterable[tuple[int, bytes]]) -> None:
+        """Have frames sent from ports of a switch, each with the port's number; those for one that is away are lost."""
+
+
+class DiscoveringSouthbound(Protocol):
+    """What finding out cables and neighbours needs of a southbound."""
+
+    @property
+    def packets(self) -> PacketPorts:
+        """The frames from and to the ports of switches."""
+
+    def neighbours(self) -> Mapping[Address, MacAddress]:
+        """Return the MACs that switches have for such NICs; at first those that were found there."""
+
+    async def set_neighbours(self, macs: Mapping[Address, MacAddress]) -> None:
+        """Give switches the MACs of NICs that the fabric file has none for; all others of these are unknown.
+
+        Raises:
+            SouthboundError: A switch refuses.
+        """

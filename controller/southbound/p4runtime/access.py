@@ -1,24 +1,26 @@
 """Read and write one switch that finsy keeps connected."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
 from finsy import GRPCStatusCode, P4ClientError, Switch
+from finsy.p4schema import P4ConfigResponseType
 from finsy.proto import p4r
 from google.protobuf.message import DecodeError
 from grpc.aio import UsageError
 
 from controller.background import Worker
+from controller.southbound.fencing import Grant
 from controller.southbound.p4runtime.counter_reading import CounterEntry
-from controller.southbound.p4runtime.difference import State, Update
 from controller.southbound.p4runtime.encoding import Encoder
-from controller.southbound.p4runtime.entries import Entity, EntityKey
-from controller.southbound.p4runtime.fencing import Grant
+from controller.southbound.p4runtime.entries import Entity, is_base
 from controller.southbound.p4runtime.reading import Answer, EntityReader, KnownEncodings, UnreadableAnswerError
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, reason_of
-from controller.southbound.p4runtime.writer import SwitchAwayError, SwitchRefusalError
+from controller.southbound.p4runtime.states import State, Update
+from controller.southbound.states import EntryKey
+from controller.southbound.switch_access import SwitchAwayError, SwitchRefusalError
 
 _AWAY = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.CANCELLED)
 _DEADLINE_S = 10.0
@@ -26,10 +28,20 @@ _DEADLINE_S = 10.0
 
 
 class SwitchAccess:
-    """Access to a switch that finsy keeps connected; see Access."""
+    """Access to a switch that finsy keeps connected; see Access.
+
+    Where base routing is somebody else's, ``on_base`` is called with its entries whenever they are read otherwise than
+    before, and they count as none of the controller's.
+    """
 
     def __init__(
-        self, switch: Switch, encoder: Encoder, reader: EntityReader, grant: Grant | None, worker: Worker
+        self,
+        switch: Switch,
+        encoder: Encoder,
+        reader: EntityReader,
+        grant: Grant | None,
+        worker: Worker,
+        on_base: Callable[[State], Awaitable[None]] | None = None,
     ) -> None:
         self._switch = switch
         self._encoder = encoder
@@ -37,9 +49,17 @@ class SwitchAccess:
         self._grant = grant
         self._worker = worker
         self._known = KnownEncodings()
+        self._on_base = on_base
+        self._base: State | None = None
+        self._reading = asyncio.Lock()
 
-    async def read(self, expected: State) -> dict[EntityKey, Entity]:
+    async def read(self, expected: State) -> dict[EntryKey, Entity]:
         """Read the controller's own entries, default entries, members and groups; see Access."""
+        # One after the other, so that what is read last is the newest.
+        async with self._reading:
+            return await self._read(expected)
+
+    async def _read(self, expected: State) -> dict[EntryKey, Entity]:
         request = p4r.ReadRequest(device_id=self._switch.device_id, entities=self._reader.wanted)
         answer = Answer()
         async with self._own_errors():
@@ -48,7 +68,33 @@ class SwitchAccess:
             async for message in client.request_iter(request):
                 answer.add(message)
         async with self._own_errors(deadline_s=None):
-            return await self._reader.decode(answer, expected, self._known)
+            found = await self._reader.decode(answer, {**(self._base or {}), **expected}, self._known)
+        if self._on_base is None:
+            return found
+        base = {key: entity for key, entity in found.items() if is_base(key)}
+        # Entities that do the same are identical, as they were expected.
+        if (
+            self._base is None
+            or base.keys() != self._base.keys()
+            or any(base[key] is not self._base[key] for key in base)
+        ):
+            self._base = base
+            await self._on_base(base)
+        return {key: entity for key, entity in found.items() if key not in base}
+
+    async def require_pipeline(self) -> None:
+        """Check that the switch runs the pipeline that entries are made for.
+
+        Raises:
+            SwitchAwayError: The connection is lost.
+            SwitchRefusalError: It runs another one, or none.
+        """
+        async with self._own_errors():
+            answer = await self._switch._get_pipeline_config_request(
+                response_type=P4ConfigResponseType.P4INFO_AND_COOKIE
+            )
+        if not self._switch.p4info.has_p4info(answer.config.p4info):
+            raise SwitchRefusalError("it runs another pipeline than the one that this controller writes to")
 
     async def read_counters(self, wanted: Sequence[CounterEntry]) -> list[CounterEntry]:
         """Read counters.

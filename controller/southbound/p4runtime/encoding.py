@@ -6,8 +6,9 @@ from typing import Any
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
 
-from controller.southbound.p4runtime.difference import Update, UpdateKind
 from controller.southbound.p4runtime.entries import FLOW_TABLE, Entity
+from controller.southbound.p4runtime.states import Update
+from controller.southbound.states import UpdateKind
 
 _UPDATE_TYPES = {
     UpdateKind.INSERT: p4r.Update.INSERT,

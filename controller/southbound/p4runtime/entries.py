@@ -1,13 +1,13 @@
 """Make P4Runtime entries of the pipeline in ``p4src/``: base routing and rules.
 
-Names are P4Info's aliases. A next hop has the number of the port it leaves by, and so has its member of the selector.
+Names are P4Info's aliases. A next hop has the number of the port it leaves by, and so has its member of the selector:
+neither changes where cables are added or removed beside it.
 """
 
 import zlib
-from collections.abc import Iterable
-from enum import IntEnum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from finsy import (
     P4ActionProfileGroup,
@@ -21,8 +21,9 @@ from finsy import (
 
 from controller.rules.flow_rules import FlowRule
 from controller.rules.job_rules import JobRule
-from topologies.addressing import HOST_MASK, switch_mac
-from topologies.fabric import Fabric, Link
+from controller.southbound.states import EntryKey, EntryKind
+from topologies.addressing import BROADCAST_MAC, Address, MacAddress, switch_mac
+from topologies.fabric import Fabric, Link, Nic
 from topologies.routing import Route, Routing
 
 Entity = P4TableEntry | P4ActionProfileMember | P4ActionProfileGroup
@@ -39,57 +40,41 @@ MARKING_DEPTH_PACKETS = 12
 """Queue depth from which packets get an ECN mark, for hosts that react to it."""
 
 
-class EntityKind(IntEnum):
-    """The kinds of entities; an entity refers only to entities of smaller kinds."""
-
-    SETTING = 0  # the default entry of a table
-    LEVEL = 1
-    NEXT_HOP = 2
-    MEMBER = 3
-    GROUP = 4
-    ROUTING = 5
-    JOB = 6
-    FLOW = 7
-
-
-RULES = EntityKind.JOB, EntityKind.FLOW
-"""The kinds that a Plan asks for."""
-
 FLOW_TABLE = "flow"
+NEXT_HOP_TABLE = "next_hop"
 JOB_TABLE = "job"
 
 JOB_PRIORITY = 4790
 """The P4Runtime priority of the controller's entries of JOB_TABLE; entries with another one are the operator's."""
 
 TABLES = {
-    "level": EntityKind.LEVEL,
-    "next_hop": EntityKind.NEXT_HOP,
-    "routing": EntityKind.ROUTING,
-    JOB_TABLE: EntityKind.JOB,
-    FLOW_TABLE: EntityKind.FLOW,
+    "level": EntryKind.LEVEL,
+    NEXT_HOP_TABLE: EntryKind.NEXT_HOP,
+    "routing": EntryKind.ROUTING,
+    JOB_TABLE: EntryKind.JOB,
+    FLOW_TABLE: EntryKind.FLOW,
 }
 """Tables whose entries belong to the controller. Those of other tables are the operator's, and left alone."""
 
-SETTINGS = ("node", "node_id", "ecn")
+_NODE = "node"
+"""The table with the number by which a switch multiplies the hash."""
+
+SETTINGS = (_NODE, "node_id", "ecn")
 """Tables whose default entry belongs to the controller."""
 
+OWN_TABLES_BESIDE_OTHERS = "level", FLOW_TABLE, "node_id"
+TABLES_SHARED_WITH_OPERATORS = JOB_TABLE, "ecn"
+"""The tables that are left where somebody else fills those of base routing."""
+
+_BASE_KINDS = EntryKind.NEXT_HOP, EntryKind.MEMBER, EntryKind.GROUP, EntryKind.ROUTING
 Ports = tuple[int, ...]
 """Members of a group, in the order that the hash indexes."""
 
 _WHOLE_ADDRESS = 0xFFFF_FFFF
 
-MatchValue = int | tuple[int, int]
 
-
-class EntityKey(NamedTuple):
-    """The identity of an entity on its switch: its kind, and its id, its table's name or its match fields by name."""
-
-    kind: EntityKind
-    identity: int | str | tuple[tuple[str, MatchValue], ...]
-
-
-def key_of(entity: Entity) -> EntityKey:
-    """Return the identity of an entity.
+def key_of(entity: Entity) -> EntryKey:
+    """Return the identity of an entity: its id, its table's name or its match fields by name.
 
     Raises:
         ValueError: The pipeline has no such table.
@@ -97,15 +82,20 @@ def key_of(entity: Entity) -> EntityKey:
     # Table entries first: most are, and to match an abstract class takes long.
     match entity:
         case P4TableEntry() if entity.is_default_action:
-            return EntityKey(EntityKind.SETTING, entity.table_id)
+            return EntryKey(EntryKind.SETTING, entity.table_id)
         case P4TableEntry() if entity.table_id in TABLES:
-            return EntityKey(TABLES[entity.table_id], tuple(sorted((entity.match or {}).items())))
+            return EntryKey(TABLES[entity.table_id], tuple(sorted((entity.match or {}).items())))
         case P4TableEntry():
             raise ValueError(f"table {entity.table_id!r} is not one of {', '.join(TABLES)}")
         case P4ActionProfileMember():
-            return EntityKey(EntityKind.MEMBER, entity.member_id)
+            return EntryKey(EntryKind.MEMBER, entity.member_id)
         case P4ActionProfileGroup():
-            return EntityKey(EntityKind.GROUP, entity.group_id)
+            return EntryKey(EntryKind.GROUP, entity.group_id)
+
+
+def is_base(key: EntryKey) -> bool:
+    """Return whether an entity belongs to base routing, which may be somebody else's."""
+    return key.kind in _BASE_KINDS or (key.kind is EntryKind.SETTING and key.identity == _NODE)
 
 
 def is_own(entity: Entity) -> bool:
@@ -135,11 +125,11 @@ def fixed_entries(switch: str, routing: Routing) -> list[Entity]:
     fabric = routing.fabric
     leaving = fabric.links_from[switch]
     return [
-        _setting("node", "set_node", hash_multiplier=routing.hash_multipliers[switch]),
-        _setting("node_id", "set_node_id", node_id=fabric.switch_index[switch] + 1),
+        _setting(_NODE, "set_node", hash_multiplier=routing.hash_multipliers[switch]),
+        _setting("node_id", "set_node_id", node_id=fabric.identity[switch].node_id),
         _setting("ecn", "mark_from", depth_packets=MARKING_DEPTH_PACKETS),
         *(_level(level, foreign_bits) for level in _LEVELS for foreign_bits in _FOREIGN_BITS),
-        *(_next_hop(link, fabric) for link in leaving),
+        *(_next_hop(link, fabric, _neighbour_mac(link, fabric)) for link in leaving),
         *(_member(link) for link in leaving),
     ]
 
@@ -155,8 +145,62 @@ def route_entries(switch: str, routing: Routing) -> list[Entity]:
     ]
 
 
-def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
-    """Return the entry that carries out a flow rule."""
+def neighbour_entries(switch: str, fabric: Fabric, macs: Mapping[Address, MacAddress]) -> list[Entity]:
+    """Return the next hops to NICs whose MACs were learned; ``fixed_entries`` has the broadcast address there.
+
+    A cable leads to one host, so that broadcast brings it what does not need the NIC's own address: UDP, and probes.
+    """
+    return [
+        _next_hop(link, fabric, macs[nic.address])
+        for link, nic in _links_to_nics(switch, fabric)
+        if nic.mac is None and nic.address in macs
+    ]
+
+
+def unknown_neighbours(switch: str, fabric: Fabric) -> list[Entity]:
+    """Return the next hops to NICs whose MACs have to be learned, with the broadcast address."""
+    return [_next_hop(link, fabric, BROADCAST_MAC) for link, nic in _links_to_nics(switch, fabric) if nic.mac is None]
+
+
+def is_known_neighbour(entity: Entity, unknown: Entity) -> bool:
+    """Return whether an entity is the next hop to a neighbour, in the place of one to an unknown neighbour."""
+    match entity, unknown:
+        case P4TableEntry(action=P4TableAction() as known), P4TableEntry(action=P4TableAction() as other):
+            return (
+                known.name == other.name
+                and MacAddress(known.args.get("destination_mac", BROADCAST_MAC)).is_of_one_nic
+                and known.args | {"destination_mac": 0} == (other.args | {"destination_mac": 0})
+            )
+    return False
+
+
+def macs_of_neighbours(switch: str, fabric: Fabric, entities: Iterable[Entity]) -> Iterator[tuple[Address, MacAddress]]:
+    """Yield the addresses and MACs of the NICs that such next hops lead to."""
+    nic_at = {link.source_port: nic for link, nic in _links_to_nics(switch, fabric)}
+    for entity in entities:
+        match entity:
+            case P4TableEntry(action=P4TableAction() as action):
+                yield nic_at[action.args["port"]].address, MacAddress(action.args["destination_mac"])
+
+
+def _links_to_nics(switch: str, fabric: Fabric) -> Iterator[tuple[Link, Nic]]:
+    for link in fabric.links_from[switch]:
+        if link.destination in fabric.host_index:
+            yield link, fabric.nics[link.destination][link.destination_port]
+
+
+def without_unknown_next_hop(rule: FlowRule, next_hops: Mapping[int, int]) -> FlowRule | None:
+    """Return what can be carried out of a rule where only links with ``next_hops`` can be steered to; None: nothing."""
+    if rule.next_link is None or rule.next_link in next_hops:
+        return rule
+    return None if rule.level is None else replace(rule, next_link=None)
+
+
+def flow_entry(rule: FlowRule, fabric: Fabric, next_hops: Mapping[int, int] | None = None) -> P4TableEntry:
+    """Return the entry that carries out a flow rule.
+
+    ``next_hops`` has those of the switch by link, where somebody else has numbered them.
+    """
     five_tuple = rule.five_tuple
     match = P4TableMatch(
         source_address=five_tuple.source_address,
@@ -165,9 +209,10 @@ def flow_entry(rule: FlowRule, fabric: Fabric) -> P4TableEntry:
         source_port=five_tuple.source_port,
         destination_port=five_tuple.destination_port,
     )
-    next_hop = None if rule.next_link is None else fabric.links[rule.next_link].source_port
-    action = _flow_action(next_hop, rule.level)
-    return P4TableEntry(FLOW_TABLE, match=match, action=action)
+    next_hop = None
+    if rule.next_link is not None:
+        next_hop = fabric.links[rule.next_link].source_port if next_hops is None else next_hops[rule.next_link]
+    return P4TableEntry(FLOW_TABLE, match=match, action=_flow_action(next_hop, rule.level))
 
 
 @lru_cache(1 << 14)  # few differ, and every rule has one
@@ -179,18 +224,18 @@ def _flow_action(next_hop: int | None, level: int | None) -> P4TableAction:
     return P4TableAction("steer_and_prioritise", next_hop=next_hop, level=level)
 
 
-def job_entry(rule: JobRule, fabric: Fabric) -> P4TableEntry:
+def job_entry(rule: JobRule) -> P4TableEntry:
     """Return the entry that carries out a job rule."""
     match = P4TableMatch(
         source_address=(rule.source_address, _WHOLE_ADDRESS),
-        destination_address=(fabric.nics[rule.destination_host][0].address & HOST_MASK, HOST_MASK),
+        destination_address=(rule.destination.address, rule.destination.mask),
     )
     action = P4TableAction("prioritise_job", level=rule.level)
     return P4TableEntry(JOB_TABLE, match=match, action=action, priority=JOB_PRIORITY)
 
 
 def next_hop_of(entity: Entity) -> int | None:
-    """Return the next hop, which is also the port, that a flow rule steers to; None if it steers nowhere."""
+    """Return the next hop that a flow rule steers to; None if it steers nowhere."""
     match entity:
         case P4TableEntry(table_id=table, action=P4TableAction() as action) if table == FLOW_TABLE:
             return action.args.get("next_hop")
@@ -206,7 +251,7 @@ def _level(level: int, foreign_bits: int) -> P4TableEntry:
     return P4TableEntry("level", match=match, action=P4TableAction("set_level", level=level))
 
 
-def _next_hop(link: Link, fabric: Fabric) -> P4TableEntry:
+def _next_hop(link: Link, fabric: Fabric, destination_mac: int) -> P4TableEntry:
     return P4TableEntry(
         "next_hop",
         match=P4TableMatch(next_hop=link.source_port),
@@ -214,15 +259,17 @@ def _next_hop(link: Link, fabric: Fabric) -> P4TableEntry:
             "forward",
             port=link.source_port,
             source_mac=switch_mac(fabric.switch_index[link.source], link.source_port),
-            destination_mac=_neighbour_mac(link, fabric),
+            destination_mac=destination_mac,
         ),
     )
 
 
 def _neighbour_mac(link: Link, fabric: Fabric) -> int:
     if link.destination in fabric.host_index:
-        return fabric.nics[link.destination][link.destination_port].mac
-    return switch_mac(fabric.switch_index[link.destination], link.destination_port)
+        mac = fabric.nics[link.destination][link.destination_port].mac
+        return BROADCAST_MAC if mac is None else mac
+    mac = fabric.identity[link.destination].mac
+    return switch_mac(fabric.switch_index[link.destination], link.destination_port) if mac is None else mac
 
 
 def _member(link: Link) -> P4ActionProfileMember:

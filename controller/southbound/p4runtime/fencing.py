@@ -5,78 +5,23 @@ section 5). A new leader becomes primary at every switch before it writes to any
 comes too late everywhere.
 """
 
-import asyncio
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Protocol
-
 from finsy import Switch
-from finsy.p4arbitrator import Arbitrator
-from finsy.proto import U128, p4r, rpc_code
+from finsy.proto import U128, p4r, rpc_code, stratum
 
+from controller.southbound.fencing import TakeoverBarrier
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError
-
-_BIDS_PER_TERM = 1 << 16
-
-
-class Grant(Protocol):
-    """The right to write in a leader's term; other controllers may have had it before, and may have it later."""
-
-    @property
-    def term(self) -> int:
-        """The leader's term."""
-
-    async def granted(self) -> None:
-        """Wait until writing is allowed; what is to be written must then be sent at once."""
-
-    def doubt(self) -> None:
-        """Report that another controller is primary at a switch."""
+from controller.southbound.p4runtime.roles import RoleArbitrator
 
 
-def first_election_id(base_id: int, term: int) -> int:
-    """Return the first election id of a term. Further ones are for switches that still hold an earlier stream's id."""
-    return base_id + term * _BIDS_PER_TERM
-
-
-class ArbitrationBarrier:
-    """A barrier: wait until all switches have answered this controller's bids, but not longer than ``patience_s``.
-
-    From then on no former leader can write to a switch that has answered.
-    """
-
-    def __init__(self, switches: Iterable[str], patience_s: float = 3.0) -> None:
-        self._awaited = set(switches)
-        self._patience_s = patience_s
-        self._deadline_s: float | None = None
-        self._all_arrived = asyncio.Event()
-
-    async def arrive(self, switch: str) -> None:
-        """Record that a switch has answered; wait until all have, or time is up."""
-        if self._deadline_s is None:
-            self._deadline_s = asyncio.get_running_loop().time() + self._patience_s
-        self._awaited.discard(switch)
-        if not self._awaited:
-            self._all_arrived.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._deadline_s):
-                await self._all_arrived.wait()
-
-
-def use_election_ids(switch: Switch, election_id: int, barrier: ArbitrationBarrier) -> None:
-    """Make finsy use the election ids of this term, and wait at the barrier before it writes."""
-    # finsy has no parameter for an arbitrator.
-    switch._arbitrator = TermArbitrator(election_id, barrier)
-
-
-class TermArbitrator(Arbitrator):
+class TermArbitrator(RoleArbitrator):
     """Arbitration with election ids of this term alone.
 
     finsy takes over the election id of the last primary where a switch has none. With that a former leader could take a
     switch back as soon as the stream of its successor breaks.
     """
 
-    def __init__(self, election_id: int, barrier: ArbitrationBarrier) -> None:
-        super().__init__(election_id)
+    def __init__(self, election_id: int, barrier: TakeoverBarrier, config: stratum.P4RoleConfig | None = None) -> None:
+        super().__init__(election_id, config)
         self._barrier = barrier
 
     async def handshake(self, switch: Switch, *, conflict: bool = False) -> None:

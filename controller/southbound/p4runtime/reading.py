@@ -13,18 +13,10 @@ from finsy.proto import p4r
 
 from controller.background import Worker
 from controller.errors import DaemonError
-from controller.southbound.p4runtime.difference import State
 from controller.southbound.p4runtime.encoding import Encoder
-from controller.southbound.p4runtime.entries import (
-    SETTINGS,
-    TABLES,
-    Entity,
-    EntityKey,
-    EntityKind,
-    holds_same,
-    is_own,
-    key_of,
-)
+from controller.southbound.p4runtime.entries import SETTINGS, TABLES, Entity, holds_same, is_own, key_of
+from controller.southbound.p4runtime.states import State
+from controller.southbound.states import EntryKey, EntryKind
 from topologies.printable import printable
 
 MAX_ENTITIES = 200_000
@@ -84,7 +76,7 @@ class EntityReader:
         self.wanted: Sequence[p4r.Entity] = tuple(encode_entities(_WANTED, schema))
         """Selects all entities that belong to the controller, and some of operators."""
 
-    async def decode(self, answer: Answer, expected: State, known: "KnownEncodings") -> dict[EntityKey, Entity]:
+    async def decode(self, answer: Answer, expected: State, known: "KnownEncodings") -> dict[EntryKey, Entity]:
         """Return the controller's own entities in an answer.
 
         Those that do the same as an entity of ``expected`` are that very object. Encodings that ``known`` has from the
@@ -93,7 +85,7 @@ class EntityReader:
         Raises:
             UnreadableAnswerError: An entity cannot be decoded.
         """
-        state: dict[EntityKey, Entity] = {}
+        state: dict[EntryKey, Entity] = {}
         reading = _Reading(expected, known.same)
         for entities in _slices(list(expected.items())):
             await self._run(partial(self._encode, entities, reading), len(entities))
@@ -106,14 +98,14 @@ class EntityReader:
     async def _run(self, work: Callable[[], _ResultT], entities: int) -> _ResultT:
         return await self._worker.run(work, _ITEMS_PER_ENTITY * entities)
 
-    def _encode(self, entities: Sequence[tuple[EntityKey, Entity]], reading: "_Reading") -> None:
+    def _encode(self, entities: Sequence[tuple[EntryKey, Entity]], reading: "_Reading") -> None:
         """Encode the rules of these that are not known from the last time."""
         for key, entity in entities:
-            if key.kind is EntityKind.FLOW and id(entity) not in reading.known_entities:
+            if key.kind is EntryKind.FLOW and id(entity) not in reading.known_entities:
                 reading.pairs[self._encoder.octets(entity)] = key, entity
 
-    def _read(self, messages: Sequence[p4r.Entity], reading: "_Reading") -> dict[EntityKey, Entity]:
-        state: dict[EntityKey, Entity] = {}
+    def _read(self, messages: Sequence[p4r.Entity], reading: "_Reading") -> dict[EntryKey, Entity]:
+        state: dict[EntryKey, Entity] = {}
         for message in messages:
             octets = message.SerializeToString(deterministic=True)
             pair = reading.pairs.get(octets)
@@ -130,7 +122,7 @@ class EntityReader:
             state[pair[0]] = pair[1]
         return state
 
-    def _decoded(self, message: p4r.Entity) -> tuple[EntityKey, Entity] | None:
+    def _decoded(self, message: p4r.Entity) -> tuple[EntryKey, Entity] | None:
         """Decode an entity; None where it is not the controller's."""
         try:
             entity = decode_entity(message, self._schema)
@@ -153,17 +145,17 @@ class KnownEncodings:
     """The encodings in which one switch has answered with entities that it was expected to hold."""
 
     def __init__(self) -> None:
-        self.same: dict[bytes, tuple[EntityKey, Entity]] = {}
+        self.same: dict[bytes, tuple[EntryKey, Entity]] = {}
 
 
 class _Reading:
     """One reading of a switch: what it is expected to hold, and by their bytes the entities that need no decoding."""
 
-    def __init__(self, expected: State, known: Mapping[bytes, tuple[EntityKey, Entity]]) -> None:
+    def __init__(self, expected: State, known: Mapping[bytes, tuple[EntryKey, Entity]]) -> None:
         self.expected = expected
         self.pairs = dict(known)
         self.known_entities = {id(entity) for _, entity in known.values()}
-        self.seen: dict[bytes, tuple[EntityKey, Entity]] = {}
+        self.seen: dict[bytes, tuple[EntryKey, Entity]] = {}
 
 
 def _slices(items: Sequence[_ItemT]) -> Iterator[Sequence[_ItemT]]:

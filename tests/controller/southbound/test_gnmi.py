@@ -10,9 +10,9 @@ import pytest
 from finsy import GNMIPath, GNMIUpdate
 from finsy.proto import gnmi
 
-from controller.config import SwitchAddress
 from controller.links.port_states import PortStateTable
 from controller.southbound.gnmi import GnmiPortMonitor, InterfaceTable
+from controller.switch_addresses import SwitchAddress
 from tests.integration.fabrics import ServedFabric, served_dumbbell
 from tests.patience import PATIENCE_S
 

@@ -6,8 +6,9 @@ from functools import partial
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from controller.southbound.p4runtime.difference import State, Update, UpdateKind
-from controller.southbound.p4runtime.entries import Entity, EntityKey, holds_same, key_of
+from controller.southbound.p4runtime.entries import Entity, holds_same, key_of
+from controller.southbound.p4runtime.states import State, Update
+from controller.southbound.states import EntryKey, UpdateKind
 
 
 def entry(table: str, number: int, action: str) -> P4TableEntry:
@@ -30,7 +31,7 @@ class FakeAccess:
         self.during_read: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)
         self.after_read = self.during_read
 
-    async def read(self, expected: State) -> dict[EntityKey, Entity]:
+    async def read(self, expected: State) -> dict[EntryKey, Entity]:
         self.num_reads += 1
         await self.during_read()
         found = {

@@ -9,8 +9,9 @@ import grpc.aio
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
+from controller.switch_addresses import SwitchAddress
 from topologies.routing import Routing
 
 ALREADY_EXISTS = 6
@@ -24,6 +25,7 @@ class MemoryServer(p4r_grpc.P4RuntimeServicer):
         self.entities: dict[bytes, p4r.Entity] = {}
         self.election_ids: list[int] = []
         self.num_pushes = 0
+        self.takes_programs = True
         self.updates: list[p4r.Update] = []
         self.full: set[int] = set()
         self.higher_bid = asyncio.Event()
@@ -46,7 +48,9 @@ class MemoryServer(p4r_grpc.P4RuntimeServicer):
     async def GetForwardingPipelineConfig(self, _: Any, __: Any) -> p4r.GetForwardingPipelineConfigResponse:  # noqa: N802
         return p4r.GetForwardingPipelineConfigResponse(config=self.config)
 
-    async def SetForwardingPipelineConfig(self, request: Any, _: Any) -> p4r.SetForwardingPipelineConfigResponse:  # noqa: N802
+    async def SetForwardingPipelineConfig(self, request: Any, context: Any) -> p4r.SetForwardingPipelineConfigResponse:  # noqa: N802
+        if not self.takes_programs:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "fixed function")
         self.config = request.config
         self.num_pushes += 1
         return p4r.SetForwardingPipelineConfigResponse()

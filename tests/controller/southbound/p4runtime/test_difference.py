@@ -15,8 +15,9 @@ from finsy import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.southbound.p4runtime.difference import State, Update, UpdateKind, difference, state_of
-from controller.southbound.p4runtime.entries import Entity, EntityKey, EntityKind, holds_same, key_of
+from controller.southbound.p4runtime.entries import Entity, holds_same, key_of
+from controller.southbound.p4runtime.states import State, Update, difference, state_of
+from controller.southbound.states import EntryKey, EntryKind, UpdateKind
 
 
 class ModelSwitch:
@@ -30,39 +31,39 @@ class ModelSwitch:
         match update.kind:
             case UpdateKind.INSERT:
                 assert key not in self.held
-                assert key.kind is not EntityKind.SETTING
+                assert key.kind is not EntryKind.SETTING
                 self.held[key] = update.entity
             case UpdateKind.MODIFY:
-                assert key in self.held or key.kind is EntityKind.SETTING
+                assert key in self.held or key.kind is EntryKind.SETTING
                 self.held[key] = update.entity
             case UpdateKind.DELETE:
-                assert key.kind is not EntityKind.SETTING
+                assert key.kind is not EntryKind.SETTING
                 del self.held[key]
         assert self.dangling() == []
 
-    def dangling(self) -> list[EntityKey]:
+    def dangling(self) -> list[EntryKey]:
         """What is referred to and not held."""
         return [key for entity in self.held.values() for key in _references(entity) if key not in self.held]
 
 
-def _references(entity: Entity) -> list[EntityKey]:
+def _references(entity: Entity) -> list[EntryKey]:
     match entity:
         case P4ActionProfileGroup():
-            return [EntityKey(EntityKind.MEMBER, member.member_id) for member in entity.members or ()]
+            return [EntryKey(EntryKind.MEMBER, member.member_id) for member in entity.members or ()]
         case P4ActionProfileMember():
             return _next_hop_of(entity.action)
     match entity.action:
         case P4IndirectAction(group_id=int(group)):
-            return [EntityKey(EntityKind.GROUP, group)]
+            return [EntryKey(EntryKind.GROUP, group)]
         case P4TableAction() as action:
             return _next_hop_of(action)
     return []
 
 
-def _next_hop_of(action: P4TableAction | None) -> list[EntityKey]:
+def _next_hop_of(action: P4TableAction | None) -> list[EntryKey]:
     if action is None or "next_hop" not in action.args:
         return []
-    return [EntityKey(EntityKind.NEXT_HOP, (("next_hop", action.args["next_hop"]),))]
+    return [EntryKey(EntryKind.NEXT_HOP, (("next_hop", action.args["next_hop"]),))]
 
 
 PORTS = st.integers(1, 4)

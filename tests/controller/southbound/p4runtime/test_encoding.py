@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import controller
-from controller.southbound.p4runtime.difference import Update, UpdateKind
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import base_entries
+from controller.southbound.p4runtime.states import Update
+from controller.southbound.states import UpdateKind
 from topologies.routing import Routing
 
 SCHEMA = P4Schema(Path(controller.__file__).parent.parent / "p4src" / "build" / "trainyard.p4info.txtpb")

@@ -1,5 +1,6 @@
 """Entries survive the way through P4Runtime, and say what the fabric needs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,13 @@ from finsy.p4entity import decode_entity
 
 import controller
 from controller.rules.flow_rules import FlowRule
-from controller.southbound.p4runtime.difference import difference, state_of
-from controller.southbound.p4runtime.entries import EntityKey, EntityKind, base_entries, flow_entry, key_of
-from topologies.addressing import UDP_PROTOCOL, FiveTuple, switch_mac
-from topologies.fabric import Fabric
+from controller.southbound.p4runtime.entries import base_entries, fixed_entries, flow_entry, key_of, macs_of_neighbours
+from controller.southbound.p4runtime.states import difference, state_of
+from controller.southbound.states import EntryKey, EntryKind
+from topologies.addressing import UDP_PROTOCOL, FiveTuple, MacAddress, switch_mac
+from topologies.fabric import Control, Fabric, SwitchIdentity
 from topologies.routing import Routing
+from topologies.specification import DumbbellSpecification
 
 P4INFO = Path(controller.__file__).parent.parent / "p4src" / "build" / "trainyard.p4info.txtpb"
 
@@ -45,12 +48,12 @@ def test_groups_have_the_members_of_the_route_in_its_order(routing: Routing) -> 
     entries = state_of(base_entries("t0", routing))
     links = routing.fabric.links
     for route in routing.routes("t0"):
-        key = EntityKey(EntityKind.ROUTING, (("destination_address", (route.address, route.prefix_length)),))
+        key = EntryKey(EntryKind.ROUTING, (("destination_address", (route.address, route.prefix_length)),))
         entry = entries[key]
         assert isinstance(entry, P4TableEntry)
         assert isinstance(entry.action, P4IndirectAction)
         assert entry.action.group_id is not None
-        group = entries[EntityKey(EntityKind.GROUP, entry.action.group_id)]
+        group = entries[EntryKey(EntryKind.GROUP, entry.action.group_id)]
         assert isinstance(group, P4ActionProfileGroup)
         assert [m.member_id for m in group.members or ()] == [links[link].source_port for link in route.links]
 
@@ -75,10 +78,23 @@ def test_next_hops_readdress_to_the_neighbour(routing: Routing) -> None:
         to_switch.source_port: switch_mac(fabric.switch_index[to_switch.destination], to_switch.destination_port),
     }
     for port, mac in expected.items():
-        entry = entries[EntityKey(EntityKind.NEXT_HOP, (("next_hop", port),))]
+        entry = entries[EntryKey(EntryKind.NEXT_HOP, (("next_hop", port),))]
         assert isinstance(entry, P4TableEntry)
         assert isinstance(entry.action, P4TableAction)
         assert (entry.action.args["port"], entry.action.args["destination_mac"]) == (port, mac)
+
+
+def test_next_hops_to_switches_have_no_macs_of_neighbours(routing: Routing) -> None:
+    """As those of a fabric before may, while a switch goes over to another one."""
+    fabric = routing.fabric
+    entries = state_of(base_entries("t0", routing))
+    to_host, to_switch = (
+        entries[EntryKey(EntryKind.NEXT_HOP, (("next_hop", link.source_port),))]
+        for link in (fabric.links_from["t0"][0], fabric.links_from["t0"][-1])
+    )
+    assert [address for address, _ in macs_of_neighbours("t0", fabric, [to_switch, to_host])] == [
+        fabric.nics[fabric.links_from["t0"][0].destination][0].address
+    ]
 
 
 @pytest.mark.parametrize(
@@ -97,3 +113,22 @@ def test_a_flow_rule_is_one_entry(fabric: Fabric, steers: bool, level: int | Non
 def test_unknown_table_has_no_key() -> None:
     with pytest.raises(ValueError, match="'acl'"):
         key_of(P4TableEntry("acl"))
+
+
+def test_switches_send_to_the_mac_of_an_ordinary_switchs_router() -> None:
+    mac = MacAddress.parse("0c:42:a1:00:00:07")
+    identities = SwitchIdentity(1, 1), SwitchIdentity(2, 2, control=Control.DSCP_ONLY, mac=mac)
+    dumbbell = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1)
+    fabric = replace(dumbbell.build(), identities=identities)
+    entries = fixed_entries("t0", Routing(fabric, dict.fromkeys(fabric.switches, 1)))
+    macs = {
+        entry.action.args["port"]: entry.action.args["destination_mac"]
+        for entry in entries
+        if isinstance(entry, P4TableEntry) and entry.table_id == "next_hop" and isinstance(entry.action, P4TableAction)
+    }
+    (to_the_other,) = fabric.links_between("t0", "t1")
+    assert macs == {
+        1: fabric.nics["h0"][0].mac,
+        2: fabric.nics["h1"][0].mac,
+        fabric.links[to_the_other].source_port: mac,
+    }

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from controller.config import ControllerConfig
 from controller.rules.flow_rules import FlowRule
-from controller.southbound.p4runtime.fencing import first_election_id
+from controller.southbound.fencing import first_election_id
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SwitchCondition
@@ -91,7 +91,7 @@ def test_a_switch_whose_stream_breaks_does_not_go_back_to_who_led_before() -> No
             await until(lambda: former.doubts == 2)
             before = len(accepted)
             # As a stream does that breaks alone: the switch has no primary for a moment.
-            new._switches[0].create_task(_break())
+            new._switches["t0"].create_task(_break())
             await until(lambda: new.statuses()[0].condition is SwitchCondition.AWAY)
             await new.caught_up()
             await old.write(_rules(3))

@@ -5,18 +5,20 @@ from functools import partial
 
 import pytest
 
-from controller.southbound.p4runtime.difference import state_of
-from controller.southbound.p4runtime.drift import Drift
+from controller.southbound.drift import Drift
 from controller.southbound.p4runtime.entries import key_of
-from controller.southbound.p4runtime.writer import SwitchRefusalError, SwitchWrite, SwitchWriter, WriteOutcome
+from controller.southbound.p4runtime.states import MEANING, state_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from controller.southbound.switch_access import SwitchRefusalError
+from controller.southbound.switch_writer import SwitchWriter
+from controller.southbound.write_outcomes import SwitchWrite, WriteOutcome
 from tests.controller.southbound.p4runtime.fake_access import BASE, FLOW, OTHER_FLOW, FakeAccess, entry
 
 
 def test_what_somebody_else_has_changed_is_repaired_counted_and_reported() -> None:
     async def scenario() -> None:
         written: list[SwitchWrite] = []
-        writer, access = SwitchWriter("t0", state_of(BASE), written.append), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE), written.append), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(state_of([FLOW, OTHER_FLOW]))
         written.clear()
@@ -41,7 +43,7 @@ def test_what_somebody_else_has_changed_is_repaired_counted_and_reported() -> No
 
 def test_a_base_entry_that_somebody_deleted_is_repaired() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.held.clear()
         assert await writer.read_back() == Drift(missing=1, changed=0, foreign=0)
@@ -52,7 +54,7 @@ def test_a_base_entry_that_somebody_deleted_is_repaired() -> None:
 
 def test_rules_found_at_the_start_are_no_drift_while_they_are_kept() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         assert await writer.read_back() is None
         del access.held[key_of(FLOW)]
@@ -64,7 +66,7 @@ def test_rules_found_at_the_start_are_no_drift_while_they_are_kept() -> None:
 
 def test_writes_during_a_read_back_are_no_drift() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(state_of([FLOW]))
 
@@ -85,7 +87,7 @@ def test_a_difference_is_confirmed_before_it_counts() -> None:
     """A rule that goes and comes back during the reading may have been found missing."""
 
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(state_of([FLOW]))
 
@@ -108,7 +110,7 @@ def test_a_difference_is_confirmed_before_it_counts() -> None:
 
 def test_a_connection_that_ends_during_a_read_back_is_no_drift() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
 
         async def restart() -> None:
@@ -125,7 +127,7 @@ def test_a_connection_that_ends_during_a_read_back_is_no_drift() -> None:
 
 def test_a_repair_that_is_refused_is_tried_again_by_the_next_read_back() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.held.clear()
         access.fail = SwitchRefusalError("table full")

@@ -11,10 +11,10 @@ from finsy.proto import p4r
 from controller.background import Worker
 from controller.rules.flow_rules import FlowRule
 from controller.southbound.p4runtime import reading
-from controller.southbound.p4runtime.difference import State, state_of
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import Entity, base_entries, flow_entry
 from controller.southbound.p4runtime.reading import Answer, EntityReader, KnownEncodings
+from controller.southbound.p4runtime.states import State, state_of
 from p4src import P4INFO
 from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric

@@ -9,11 +9,11 @@ import pytest
 from finsy import P4Schema, P4TableEntry, P4TableMatch
 from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
 
-from controller.config import SwitchAddress
 from controller.rules.flow_rules import FlowRule
-from controller.southbound.p4runtime.difference import state_of
 from controller.southbound.p4runtime.entries import base_entries, flow_entry
+from controller.southbound.p4runtime.states import state_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from controller.switch_addresses import SwitchAddress
 from p4src import P4INFO
 from tests.controller.southbound.p4runtime.memory_server import MemoryServer, connected, identity, lines, serving
 from tests.patience import PATIENCE_S, until

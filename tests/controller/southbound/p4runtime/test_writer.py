@@ -5,24 +5,22 @@ import asyncio
 import pytest
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from controller.southbound.p4runtime.difference import UpdateKind, state_of
 from controller.southbound.p4runtime.entries import key_of
-from controller.southbound.p4runtime.writer import (
-    MAX_UPDATES_PER_WRITE,
-    SwitchAwayError,
-    SwitchRefusalError,
-    SwitchWrite,
-    SwitchWriter,
-    WriteOutcome,
-)
+from controller.southbound.p4runtime.states import MEANING, Update, state_of
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from controller.southbound.states import UpdateKind
+from controller.southbound.switch_access import SwitchAwayError, SwitchRefusalError
+from controller.southbound.switch_writer import SwitchWriter
+from controller.southbound.write_outcomes import MAX_UPDATES_PER_WRITE, SwitchWrite, WriteOutcome
 from tests.controller.southbound.p4runtime.fake_access import BASE, FLOW, OTHER_FLOW, FakeAccess, entry
 from tests.patience import PATIENCE_S
+
+LEVEL = entry("level", 1, "set_level")
 
 
 def test_what_is_held_already_is_not_written_again() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(*BASE, FLOW)
         await writer.set_rules(state_of([FLOW]))
         await writer.connect(access)
         await asyncio.wait_for(writer.caught_up(), PATIENCE_S)
@@ -33,7 +31,7 @@ def test_what_is_held_already_is_not_written_again() -> None:
 
 def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         assert access.holds(FLOW, *BASE)
         await writer.set_rules(state_of([OTHER_FLOW]))
@@ -45,10 +43,53 @@ def test_rules_that_are_found_stay_until_they_are_forgotten() -> None:
     asyncio.run(scenario())
 
 
+def test_a_released_switch_holds_base_routing_alone_until_it_serves_levels_again() -> None:
+    async def scenario() -> None:
+        base = [*BASE, LEVEL]
+        writer, access = SwitchWriter("t0", MEANING, state_of(base)), FakeAccess(OTHER_FLOW)
+        await writer.set_rules(state_of([FLOW]))
+        await writer.connect(access)
+        assert access.holds(OTHER_FLOW, LEVEL, *BASE, FLOW)
+        await writer.release()
+        assert access.holds(*BASE)
+        assert [update.kind for request in access.requests[-2:] for update in request] == [UpdateKind.DELETE] * 3
+        rerouted = [entry("next_hop", 2, "forward"), LEVEL]
+        await writer.reroute({}, state_of(rerouted), frozenset())
+        assert access.holds(rerouted[0])
+        # So does one that was away, or that somebody else has written to.
+        again = FakeAccess(LEVEL, FLOW)
+        writer.disconnect()
+        await writer.connect(again)
+        assert again.holds(rerouted[0])
+        await again.write([Update(UpdateKind.INSERT, LEVEL)])
+        drift = await writer.read_back()
+        assert drift is not None
+        assert drift.foreign == 1
+        assert again.holds(rerouted[0])
+        await writer.serve_levels()
+        await writer.set_rules(state_of([FLOW]))
+        assert again.holds(*rerouted, FLOW)
+        num_requests = len(again.requests)
+        await writer.serve_levels()
+        assert len(again.requests) == num_requests
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_is_released_before_it_is_reached_gets_base_routing_alone() -> None:
+    async def scenario() -> None:
+        writer, access = SwitchWriter("t0", MEANING, state_of([*BASE, LEVEL])), FakeAccess(FLOW, LEVEL)
+        await writer.release()
+        await writer.connect(access)
+        assert access.holds(*BASE)
+
+    asyncio.run(scenario())
+
+
 def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forgotten() -> None:
     async def scenario() -> None:
         steered_otherwise = entry("flow", 1, "prioritise")
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(FLOW)
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(FLOW)
         await writer.connect(access)
         await writer.set_rules(state_of([steered_otherwise]))
         assert [update.kind for update in access.requests[-1]] == [UpdateKind.MODIFY]
@@ -60,7 +101,7 @@ def test_what_is_held_anew_replaces_what_was_found_at_once_and_is_no_longer_forg
 
 def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(state_of([FLOW]))
         writer.disconnect()
@@ -73,7 +114,7 @@ def test_a_switch_that_reconnects_does_not_get_back_what_was_deleted() -> None:
 
 def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         writer.mark_lost("lost to another controller")
         num_requests = len(access.requests)
@@ -91,7 +132,7 @@ def test_a_lost_switch_is_an_error_and_left_alone_until_it_is_ours_again() -> No
 
 def test_switch_that_was_away_is_caught_up() -> None:
     async def scenario() -> None:
-        writer, first, restarted = SwitchWriter("t0", state_of(BASE)), FakeAccess(), FakeAccess()
+        writer, first, restarted = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(), FakeAccess()
         await writer.connect(first)
         writer.disconnect()
         await writer.set_rules(state_of([FLOW]))
@@ -107,7 +148,7 @@ def test_switch_that_was_away_is_caught_up() -> None:
 
 def test_connection_lost_during_a_write_is_no_error() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.fail = SwitchAwayError("gone")
         await writer.set_rules(state_of([FLOW]))
@@ -120,7 +161,7 @@ def test_connection_lost_during_a_write_is_no_error() -> None:
 def test_every_request_is_told_with_what_became_of_it() -> None:
     async def scenario() -> None:
         told: list[SwitchWrite] = []
-        writer, access = SwitchWriter("t0", state_of(BASE), told.append), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE), told.append), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(state_of([FLOW, OTHER_FLOW]))
         await writer.set_rules(state_of([entry("flow", 1, "prioritise")]))
@@ -144,7 +185,7 @@ def test_every_request_is_told_with_what_became_of_it() -> None:
 
 def test_refusal_names_the_switch_and_it_is_read_again() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         await writer.connect(access)
         access.fail = SwitchRefusalError("table 'flow' is full")
         with pytest.raises(SouthboundError, match=r"'t0': table 'flow' is full"):
@@ -159,7 +200,7 @@ def test_refusal_names_the_switch_and_it_is_read_again() -> None:
 
 def test_requests_are_limited_in_size() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", {}), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, {}), FakeAccess()
         await writer.connect(access)
         await writer.set_rules(
             state_of([entry("flow", number, "steer") for number in range(MAX_UPDATES_PER_WRITE + 1)])
@@ -171,7 +212,7 @@ def test_requests_are_limited_in_size() -> None:
 
 def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(*BASE, FLOW)
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(*BASE, FLOW)
         assert writer.num_rules is None
         await writer.connect(access)
         await writer.set_rules(state_of([OTHER_FLOW]))
@@ -192,7 +233,7 @@ def test_rules_are_counted_as_they_are_held_and_only_while_that_is_known() -> No
 
 def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
     async def scenario() -> None:
-        writer = SwitchWriter("t0", state_of(BASE))
+        writer = SwitchWriter("t0", MEANING, state_of(BASE))
         await asyncio.wait_for(writer.away(), PATIENCE_S)
         await writer.connect(FakeAccess())
         with pytest.raises(TimeoutError):
@@ -205,7 +246,7 @@ def test_a_switch_is_away_until_it_connects_and_again_afterwards() -> None:
 
 def test_condition_says_how_things_stand() -> None:
     async def scenario() -> None:
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess()
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
         assert writer.condition is SwitchCondition.AWAY
         access.fail = SwitchRefusalError("table full")
         with pytest.raises(SouthboundError):
@@ -231,11 +272,11 @@ def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_le
             for port in (3, 4)
         )
         other_base = [entry("next_hop", 2, "forward")]
-        writer, access = SwitchWriter("t0", state_of(BASE)), FakeAccess(into_dead_port, elsewhere)
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess(into_dead_port, elsewhere)
         await writer.connect(access)
         assert access.holds(into_dead_port, elsewhere, *BASE)
         access.requests.clear()
-        await writer.reroute(state_of([FLOW]), state_of(other_base), dead_ports={3})
+        await writer.reroute(state_of([FLOW]), state_of(other_base), dead_next_hops={3})
         assert state_of(access.held.values()) == state_of([elsewhere, FLOW, *other_base])
         first, *others = access.requests
         assert {key_of(update.entity) for update in first} == {key_of(FLOW), key_of(into_dead_port)}
@@ -247,5 +288,65 @@ def test_base_entries_are_written_anew_behind_the_flows_and_what_was_found_to_le
         restarted = FakeAccess()
         await writer.connect(restarted)
         assert state_of(restarted.held.values()) == state_of([FLOW, *other_base])
+
+    asyncio.run(scenario())
+
+
+def test_learned_neighbours_stay_through_rerouting_and_reconnection_until_they_are_unknown_again() -> None:
+    async def scenario() -> None:
+        learned = [entry("next_hop", 1, "forward_to_learned")]
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
+        await writer.connect(access)
+        await writer.set_neighbours(state_of(learned), state_of(BASE))
+        assert access.holds(*learned)
+        await writer.reroute({}, state_of([*BASE, entry("next_hop", 2, "forward")]), frozenset())
+        assert access.holds(*learned, entry("next_hop", 2, "forward"))
+        writer.disconnect()
+        await writer.connect(empty := FakeAccess())
+        assert empty.holds(*learned, entry("next_hop", 2, "forward"))
+        await writer.set_neighbours({}, state_of(BASE))
+        assert empty.holds(*BASE, entry("next_hop", 2, "forward"))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("found_mac", "found_port", "stays"),
+    [(0xB8_59_9F_00_00_01, 1, True), (0xB8_59_9F_00_00_01, 2, False), (0, 1, False)],
+)
+def test_neighbours_that_are_found_stay_where_they_can_be_right(found_mac: int, found_port: int, stays: bool) -> None:
+    def next_hop(mac: int, port: int = 1) -> P4TableEntry:
+        action = P4TableAction("forward", port=port, source_mac=5, destination_mac=mac)
+        return P4TableEntry("next_hop", match=P4TableMatch(next_hop=1), action=action)
+
+    async def scenario() -> None:
+        unknown, found = next_hop((1 << 48) - 1), next_hop(found_mac, found_port)
+        writer = SwitchWriter("t0", MEANING, state_of([unknown]), unknown_neighbours=state_of([unknown]))
+        access = FakeAccess(found)
+        await writer.connect(access)
+        assert access.holds(found if stays else unknown)
+        assert list(writer.neighbours.values()) == ([found] if stays else [])
+        await writer.reroute({}, state_of([unknown]), frozenset())
+        assert access.holds(found if stays else unknown)
+        assert len(access.requests) == (0 if stays else 1)
+        await writer.set_neighbours({}, state_of([unknown]))
+        assert access.holds(unknown)
+
+    asyncio.run(scenario())
+
+
+def test_neighbours_that_a_switch_has_refused_are_written_when_they_are_set_again() -> None:
+    async def scenario() -> None:
+        learned = state_of([entry("next_hop", 1, "forward_to_learned")])
+        writer, access = SwitchWriter("t0", MEANING, state_of(BASE)), FakeAccess()
+        await writer.connect(access)
+        access.fail = SwitchRefusalError("no room")
+        with pytest.raises(SouthboundError, match="no room"):
+            await writer.set_neighbours(learned, state_of(BASE))
+        await writer.set_neighbours(learned, state_of(BASE))
+        assert access.holds(*learned.values())
+        requests = len(access.requests)
+        await writer.set_neighbours(learned, state_of(BASE))
+        assert len(access.requests) == requests
 
     asyncio.run(scenario())

@@ -1,9 +1,9 @@
 """Compare what a switch holds with what it was given, while more may have been written to it. Pure functions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from controller.southbound.p4runtime.difference import State
-from controller.southbound.p4runtime.entries import holds_same
+from controller.southbound.states import EntryT, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +23,27 @@ class Drift:
         return f"{self.missing:,} missing, {self.changed:,} changed and {self.foreign:,} foreign"
 
 
-def drift_between(found: State, expected: State) -> Drift | None:
-    """Return the drift from ``expected`` to ``found``, None where there is none."""
+def drift_between(
+    found: State[EntryT], expected: State[EntryT], holds_same: Callable[[EntryT, EntryT], bool]
+) -> Drift | None:
+    """Return the drift from ``expected`` to ``found``, None where there is none.
+
+    ``holds_same`` tells whether two entries with the same key do the same.
+    """
     missing = sum(key not in found for key in expected)
     foreign = sum(key not in expected for key in found)
     changed = sum(
-        found[key] is not entity and not holds_same(found[key], entity)
-        for key, entity in expected.items()
-        if key in found
+        found[key] is not entry and not holds_same(found[key], entry) for key, entry in expected.items() if key in found
     )
     drift = Drift(missing, changed, foreign)
     return drift if drift.total else None
 
 
-def may_have_drifted(found: State, before: State, now: State) -> bool:
+def may_have_drifted(found: State[EntryT], before: State[EntryT], now: State[EntryT]) -> bool:
     """Tell whether ``found`` differs from what was expected before and after it was read.
 
-    An entity that was written meanwhile may be found in either state. Entities that do the same must be identical.
+    An entry that was written meanwhile may be found in either state. Entries that do the same must be identical.
     """
-    return any(found.get(key) is not entity for key, entity in before.items() if now.get(key) is entity) or any(
+    return any(found.get(key) is not entry for key, entry in before.items() if now.get(key) is entry) or any(
         key not in before and key not in now for key in found
     )
