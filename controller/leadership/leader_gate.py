@@ -28,11 +28,15 @@ class _ActiveCalls:
     def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self.handlers = tuple(handlers)
         self.is_over = False
+        self.all_ended = asyncio.Event()
+        """Set once all calls have ended that ``end`` has met."""
         self._calls: dict[asyncio.Timeout, None] = {}
 
     def end(self) -> None:
         """End all calls."""
         self.is_over = True
+        if not self._calls:
+            self.all_ended.set()
         for call in tuple(self._calls):
             call.reschedule(asyncio.get_running_loop().time())
 
@@ -44,6 +48,8 @@ class _ActiveCalls:
             yield
         finally:
             del self._calls[call]
+            if self.is_over and not self._calls:
+                self.all_ended.set()
 
 
 class LeaderGate(grpc.GenericRpcHandler):
@@ -62,6 +68,12 @@ class LeaderGate(grpc.GenericRpcHandler):
     def __init__(self, leader: Callable[[], str]) -> None:
         self._leader = leader
         self._active: _ActiveCalls | None = None
+        self._last: _ActiveCalls | None = None
+
+    async def all_ended(self) -> None:
+        """Wait until the calls have ended that were in progress when ``serving`` ended."""
+        if self._last is not None:
+            await self._last.all_ended.wait()
 
     @contextmanager
     def serving(self, handlers: Sequence[grpc.GenericRpcHandler]) -> Iterator[None]:
@@ -70,7 +82,7 @@ class LeaderGate(grpc.GenericRpcHandler):
         try:
             yield
         finally:
-            self._active = None
+            self._active, self._last = None, active
             active.end()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":

@@ -7,7 +7,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from controller.errors import StoreError
+from controller.events import EventKind, log_event
 from controller.leadership.lease import OBSERVE_SHARE, HeldLease, LeaseObserver, LeaseRecord
+from controller.metrics import TERMS
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,10 +102,12 @@ class Leadership:
         is_over = False
         while not is_over:
             lease = Lease(await self._campaign())
+            TERMS.inc()
+            _tell(logging.INFO, lease.term, "won", f"leading in term {lease.term}")
             try:
                 is_over = await self._lead(lease, lead)
             except StoreError as error:
-                _LOG.error("stepping down from term %d: %s", lease.term, error)
+                _tell(logging.ERROR, lease.term, "stepped down", f"stepping down from term {lease.term}: {error}")
                 self.known = "this controller has stepped down, and its log says why"
                 await asyncio.sleep(self._lease_s)
 
@@ -127,7 +131,8 @@ class Leadership:
                 problem = ""
             except StoreError as error:
                 if not problem:
-                    _LOG.warning("who leads is not known: %s", error)
+                    words = "who leads is not known: %s"
+                    log_event(_LOG, logging.WARNING, EventKind.LEADERSHIP, words, error, change="not known")
                 problem, self.known = str(error), "who leads is not known, since the database fails"
             await asyncio.sleep(OBSERVE_SHARE * self._lease_s)
 
@@ -174,15 +179,21 @@ class Leadership:
                 await asyncio.sleep(OBSERVE_SHARE * self._lease_s)
                 continue
             if not is_held:
-                _LOG.warning("stepping down from term %d: another controller leads", lease.term)
+                words = f"stepping down from term {lease.term}: another controller leads"
+                _tell(logging.WARNING, lease.term, "lost", words)
                 return
             lease.confirm(asked_s)
-        _LOG.warning("stepping down from term %d: the lease was not renewed in time", lease.term)
+        words = f"stepping down from term {lease.term}: the lease was not renewed in time"
+        _tell(logging.WARNING, lease.term, "lost", words)
 
     async def _give_back(self, term: int) -> None:
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_GIVE_BACK_S):
                 await self._table.give_back(term)
+
+
+def _tell(level: int, term: int, change: str, words: str) -> None:
+    log_event(_LOG, level, EventKind.LEADERSHIP, "%s", words, term=term, change=change)
 
 
 def _describe(observer: LeaseObserver, *, is_own: bool) -> str:

@@ -5,6 +5,7 @@ from dataclasses import astuple
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from controller.config import ControllerConfig
@@ -14,6 +15,7 @@ from controller.record.graph_codec import graph_from_text, graph_text
 from policies.flows import Flow, FlowGroup, FlowKey, Uncompressed
 from policies.job import Job, Profile
 from policies.memory_codec import EncodedMemory
+from policies.pins import LevelPin, PathPin, Pin
 from policies.plan import FlowPlan, JobPlan, Plan
 from policies.snapshot import Links, OpenGroup, Snapshot
 from topologies.addressing import FiveTuple
@@ -26,6 +28,7 @@ from topologies.specification import Topology
 OPEN_GROUPS = FactKey(FactKind.OPEN_GROUPS, "")
 FOREIGN_LOADS = FactKey(FactKind.FOREIGN_LOADS, "")
 PROFILED = FactKey(FactKind.PROFILED, "")
+PINS = FactKey(FactKind.PINS, "")
 CONTROLLER = FactKey(FactKind.CONTROLLER, "")
 SHARED_MEMORY = FactKey(FactKind.SHARED_MEMORY, "")
 
@@ -68,9 +71,10 @@ class SnapshotCodec:
     def __init__(self, setting: Setting, routing: Routing) -> None:
         self.setting = setting
         self.fabric = routing.fabric
-        self._routing = routing
+        self.routing = routing
         self._known_shortest: dict[tuple[str, str], tuple[int, int]] = {}
         self._links: Links = link_states(routing.fabric)
+        self._ports = np.array([link.source_port for link in routing.fabric.links])
 
     def encode_job(self, job: Job) -> Body:
         """Encode a job. Candidate paths are written only where they are not all that the topology allows."""
@@ -119,9 +123,18 @@ class SnapshotCodec:
         )
 
     def decode_snapshot(
-        self, time_s: float, jobs: Sequence[Job], open_groups: Body, foreign_loads: Body, profiled: str | None
+        self,
+        time_s: float,
+        jobs: Sequence[Job],
+        open_groups: Body,
+        foreign_loads: Body,
+        profiled: str | None,
+        pins: Body = None,
     ) -> Snapshot:
-        """Make a Snapshot, without the Plan before it, from decoded jobs and the bodies of its other facts."""
+        """Make a Snapshot, without the Plan before it, from decoded jobs and the bodies of its other facts.
+
+        Older records have no pins.
+        """
         return Snapshot(
             time_s=time_s,
             links=self._links,
@@ -131,15 +144,22 @@ class SnapshotCodec:
             foreign_loads_bps={int(link): load_bps for link, load_bps in (foreign_loads or {}).items()},
             seed=self.setting.seed,
             profiled=profiled,
+            pins=tuple(map(_pin, pins or ())),
         )
 
     def _is_all(self, flow: Flow) -> bool:
-        """Whether a flow has all candidate paths: paths of the shortest length, as many as the topology has."""
+        """Whether a flow has all candidate paths in order: of the shortest length, as many as the topology has."""
         nics, links = self.fabric.nic_by_address, self.fabric.links
         source, destination = nics[flow.five_tuple.source_address], nics[flow.five_tuple.destination_address]
         number, num_links = self._shortest_paths(links[source.link].destination, destination)
         paths = flow.candidates
-        return len(paths) == number and paths.links.shape[1] == 1 + num_links
+        return len(paths) == number and paths.links.shape[1] == 1 + num_links and self._is_in_order(paths)
+
+    def _is_in_order(self, paths: Paths) -> bool:
+        """Whether paths are in the lexical order of ports; where somebody else routes, groups have their own."""
+        steps = np.diff(self._ports[paths.links], axis=0)
+        first = (steps != 0).argmax(axis=1)
+        return bool((steps[np.arange(len(steps)), first] > 0).all())
 
     def _shortest_paths(self, switch: str, destination: Nic) -> tuple[int, int]:
         """The number of shortest paths from a switch to a NIC, and of links in each."""
@@ -149,7 +169,7 @@ class SnapshotCodec:
             return 1, 1
         known = self._known_shortest.get((switch, attachment))
         if known is None:
-            nexts = self._routing.next_links(switch, destination)
+            nexts = self.routing.next_links(switch, destination)
             further = [self._shortest_paths(links[link].destination, destination) for link in nexts]
             known = sum(number for number, _ in further), 1 + min(num_links for _, num_links in further)
             self._known_shortest[switch, attachment] = known
@@ -163,8 +183,8 @@ class SnapshotCodec:
         known: dict[tuple[int, int, int], Paths],
     ) -> Flow:
         *packet, size_bytes, offset_s, hashed_path, is_assigned, is_hash_probed, is_cut_off, number = body
-        five_tuple = FiveTuple(*packet)
-        fabric = self._routing.fabric
+        five_tuple = FiveTuple.of_numbers(packet)
+        fabric = self.routing.fabric
         source, destination = (
             fabric.nic_by_address[address] for address in (five_tuple.source_address, five_tuple.destination_address)
         )
@@ -172,7 +192,7 @@ class SnapshotCodec:
         if ends not in known:
             paths = written[number]
             known[ends] = Paths(
-                self._routing.candidate_paths(source, destination) if paths is None else map(tuple, paths)
+                self.routing.candidate_paths(source, destination) if paths is None else map(tuple, paths)
             )
         return Flow(
             key,
@@ -197,6 +217,23 @@ def encode_telemetry(snapshot: Snapshot) -> Iterator[tuple[FactKey, Body]]:
     yield OPEN_GROUPS, groups or None
     yield FOREIGN_LOADS, {str(link): load_bps for link, load_bps in snapshot.foreign_loads_bps.items()} or None
     yield PROFILED, snapshot.profiled
+    yield PINS, list(map(_pin_body, snapshot.pins)) or None
+
+
+def _pin_body(pin: Pin) -> list[Any]:
+    if isinstance(pin, LevelPin):
+        return ["level", pin.job, pin.level, pin.until_s, pin.by]
+    return ["path", *pin.flow, list(pin.path), pin.until_s, pin.by]
+
+
+def _pin(body: Sequence[Any]) -> Pin:
+    kind, *values = body
+    if kind == "level":
+        return LevelPin(*values)
+    if kind != "path":
+        raise ValueError(f"pins: a pin is of a level or of a path, not of {kind!r}")
+    job, group, flow, path, until_s, by = values
+    return PathPin(FlowKey(job, group, flow), tuple(path), until_s, by)
 
 
 def _flow_body(flow: Flow, candidates: int) -> list[Any]:

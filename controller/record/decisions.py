@@ -8,6 +8,7 @@ from controller.record.codec import (
     CONTROLLER,
     FOREIGN_LOADS,
     OPEN_GROUPS,
+    PINS,
     PROFILED,
     Setting,
     SnapshotCodec,
@@ -105,6 +106,7 @@ class DecisionDecoder:
             self._facts.get(OPEN_GROUPS),
             self._facts.get(FOREIGN_LOADS),
             self._facts.get(PROFILED),
+            self._facts.get(PINS),
         )
         policy = self._policy
         plan = decode_plan(codec.setting.policy if policy is None else policy.name, snapshot, self._facts)

@@ -22,6 +22,8 @@ class FactKind(StrEnum):
     """Loads of links in older records; no decision depended on them."""
     PROFILED = "profiled"
     """The job that is being measured."""
+    PINS = "pins"
+    """What operators have decided by hand."""
     ORDER = "order"
     """The Plan's decision for a job, with the levels and orders of its flows."""
     PATHS = "paths"

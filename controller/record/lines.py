@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from controller.record.decisions import DecisionDecoder, FindPolicy, RecordedDecision
 from controller.record.facts import Body, FactKey, FactKind, RecordError
-from controller.southbound.p4runtime.writer import WriteOutcome
+from controller.southbound.write_outcomes import WriteOutcome
 from policies.registry import find_policy
 from policies.validation import check_plan, check_snapshot
 

@@ -118,6 +118,12 @@ def check_flow(request: FlowRequest, job: JobRequest, fabric: Fabric, field: str
             f"{field}.held_source_port: must lie between {FIRST_SOURCE_PORT} and {LAST_SOURCE_PORT},"
             f" not {request.held_source_port}",
         )
+    if request.tcp_port is not None:
+        _require(
+            1 <= request.tcp_port <= _MAX_PORT,
+            f"{field}.tcp_port: must lie between 1 and {_MAX_PORT}, not {request.tcp_port}",
+        )
+        _require(request.five_tuple is None, f"{field}.tcp_port: must be absent where there is a five_tuple")
     if request.five_tuple is not None:
         _check_five_tuple(request.five_tuple, source, destination, f"{field}.five_tuple")
     return source, destination
@@ -134,8 +140,14 @@ def check_transfer(sent_bytes: float, fabric: Fabric, field: str) -> None:
 
 
 def _nic(reference: NicReference, job: JobRequest, fabric: Fabric, field: str) -> Nic:
-    _require(reference.host in fabric.host_index, f"{field}.host: unknown host {quoted(reference.host)}")
+    nic = find_nic(reference, fabric, field)
     _require(reference.host in job.hosts, f"{field}.host: {reference.host!r} is not a host of job {job.name!r}")
+    return nic
+
+
+def find_nic(reference: NicReference, fabric: Fabric, field: str) -> Nic:
+    """Return a NIC of the fabric. Raises InvalidFieldError where it has none such."""
+    _require(reference.host in fabric.host_index, f"{field}.host: unknown host {quoted(reference.host)}")
     nics = fabric.nics[reference.host]
     _require(
         0 <= reference.index < len(nics),

@@ -148,7 +148,9 @@ class GroupRegistration:
         source, destination = check_flow(flow, self._begun_with.request, self._fabric, where)
         self._sent_bytes += flow.size_bytes
         check_transfer(self._sent_bytes, self._fabric, where)
-        five_tuple = flow.five_tuple or self._reservation.assign(source, destination, flow.held_source_port)
+        five_tuple = flow.five_tuple or self._reservation.assign(
+            source, destination, flow.service, flow.held_source_port
+        )
         if five_tuple is None:
             raise ExhaustedError(f"{where}.five_tuple: no source port is left between these NICs")
         if (owner := self._state.source_ports.owner(five_tuple)) is not None:
@@ -177,10 +179,17 @@ class GroupRegistration:
 
 
 def _is_request_for(asked: FlowRequest, flow: RegisteredFlow) -> bool:
-    """Whether a request describes this flow; a 5-tuple left open agrees with the assigned one."""
+    """Whether a request describes this flow; a 5-tuple left open agrees with the one that was assigned for it."""
     return (
         (asked.source.host, asked.source.index) == (flow.source.host, flow.source.index)
         and (asked.destination.host, asked.destination.index) == (flow.destination.host, flow.destination.index)
         and (asked.size_bytes, asked.offset_s) == (flow.size_bytes, flow.offset_s)
-        and asked.five_tuple in (None, flow.five_tuple)
+        and _is_five_tuple_for(asked, flow)
     )
+
+
+def _is_five_tuple_for(asked: FlowRequest, flow: RegisteredFlow) -> bool:
+    if asked.five_tuple is not None:
+        return asked.five_tuple == flow.five_tuple
+    is_open = asked.tcp_port is None and not flow.is_assigned
+    return is_open or asked.service == flow.five_tuple.service

@@ -17,6 +17,7 @@ from controller.registry.admission import (
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, NotOwnerError, UnknownJobError
 from controller.registry.graph_admission import GraphAdmission
 from controller.registry.group_registration import GroupRegistration
+from controller.registry.job_log import JobLog
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.journal import Journal
 from controller.registry.requests import FlowGroupRequest, InstanceRequest, JobRequest, TaskGraphRequest
@@ -40,7 +41,7 @@ class Registry:
     A method that refuses a request raises a RegistrationError and changes nothing. The caller passes the time; a lease
     ends ``lease_s`` seconds after it was last renewed. With a ``journal``, ``jobs`` shows a change only once ``commit``
     has returned, and the change is undone where that raises; ``instances`` shows changes at once. No tenant gets more
-    than ``quotas_of`` gives it.
+    than ``quotas_of`` gives it. Whoever has committed a change tells ``log``.
 
     Example::
 
@@ -58,6 +59,7 @@ class Registry:
     ) -> None:
         self.fabric = fabric
         self.lease_s = lease_s
+        self.log = JobLog()
         self._state = RegistryState(lease_s, journal, quotas_of)
         self._withdrawn: dict[tuple[str, str], str] = {}
         """By a job's name and owner token, the operator who has withdrawn it."""
@@ -66,6 +68,11 @@ class Registry:
     def jobs(self) -> tuple[RegisteredJob, ...]:
         """The jobs whose registration is committed, in order of their names."""
         return tuple(job for _, job in sorted(self._state.committed_jobs.items()))
+
+    @property
+    def jobs_unordered(self) -> tuple[RegisteredJob, ...]:
+        """The same in no order, which is quicker."""
+        return tuple(self._state.committed_jobs.values())
 
     def job(self, name: str) -> RegisteredJob | None:
         """The job of a name, once its registration is committed."""
@@ -328,6 +335,14 @@ class Registry:
     def restore(self, jobs: Iterable[StoredJob], now_s: float) -> None:
         """Load jobs from the database into an empty registry; their leases go on from where they were."""
         self._state.restore(jobs, now_s)
+
+    def use_fabric(self, fabric: Fabric, jobs: Iterable[RegisteredJob]) -> None:
+        """Go on with another fabric, on which ``jobs`` are all that are registered, each the same but for its NICs.
+
+        To be called while all changes are committed and no registration is under way.
+        """
+        self.fabric = fabric
+        self._state.refit(jobs)
 
     def _job(self, name: str) -> RegisteredJob:
         if name not in self._state.jobs:

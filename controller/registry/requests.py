@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from policies.job import Profile
 from policies.task_graph import Computation
-from topologies.addressing import FiveTuple
+from topologies.addressing import ROCE, TCP_PROTOCOL, FiveTuple, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class NicReference:
 class FlowRequest:
     """A template flow to be registered.
 
-    The registry assigns a 5-tuple where ``five_tuple`` is None, with ``held_source_port`` if that port is free.
+    Where ``five_tuple`` is None the registry assigns one, with ``held_source_port`` if that port is free: of a TCP
+    connection to ``tcp_port``, or of UDP where that is None.
     """
 
     source: NicReference
@@ -41,6 +42,12 @@ class FlowRequest:
     offset_s: float
     five_tuple: FiveTuple | None = None
     held_source_port: int | None = None
+    tcp_port: int | None = None
+
+    @property
+    def service(self) -> Service:
+        """To what an assigned 5-tuple leads: its protocol and destination port."""
+        return ROCE if self.tcp_port is None else Service(TCP_PROTOCOL, self.tcp_port)
 
 
 @dataclass(frozen=True, slots=True)

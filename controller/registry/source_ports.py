@@ -6,10 +6,12 @@ from collections.abc import Iterator, Set
 from controller.registry.errors import ConflictError
 from policies.flows import FlowKey
 from topologies import addressing
-from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.addressing import FiveTuple, Service
 from topologies.fabric import Nic
 
 _Pair = tuple[int, int]
+_Ends = tuple[int, int, Service]
+"""All of a 5-tuple but its source port: both addresses, and to what it leads."""
 
 
 class SourcePorts:
@@ -22,8 +24,8 @@ class SourcePorts:
         self._owners: dict[FiveTuple, FlowKey] = {}
         self._counts: Counter[tuple[str, _Pair]] = Counter()
         """By tenant and pair."""
-        self._next_free: dict[_Pair, int] = {}
-        """By source and destination: all assignable ports below are taken."""
+        self._next_free: dict[_Ends, int] = {}
+        """By ends: all assignable ports below are taken. Those that are not listed begin with the first port."""
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -48,11 +50,9 @@ class SourcePorts:
         """Make a 5-tuple of a tenant's flow free again."""
         del self._owners[five_tuple]
         self.discount(five_tuple, tenant)
-        pair = _pair_of(five_tuple)
-        if pair in self._next_free:
-            self._next_free[pair] = max(
-                addressing.FIRST_SOURCE_PORT, min(self._next_free[pair], five_tuple.source_port)
-            )
+        ends = (*_pair_of(five_tuple), five_tuple.service)
+        if ends in self._next_free:
+            self.set_next_free(ends, min(self._next_free[ends], five_tuple.source_port))
 
     def discount(self, five_tuple: FiveTuple, tenant: str) -> None:
         """Count a 5-tuple no more that a tenant has lost to another flow."""
@@ -65,13 +65,16 @@ class SourcePorts:
         """An empty reservation, which assigns none of the 5-tuples that hosts have ``chosen`` themselves."""
         return PortReservation(self, tenant, chosen)
 
-    def next_free(self, pair: _Pair) -> int:
+    def next_free(self, ends: _Ends) -> int:
         """A port below which no assignable one is free."""
-        return self._next_free.get(pair, addressing.FIRST_SOURCE_PORT)
+        return self._next_free.get(ends, addressing.FIRST_SOURCE_PORT)
 
-    def set_next_free(self, pair: _Pair, port: int) -> None:
+    def set_next_free(self, ends: _Ends, port: int) -> None:
         """Set a port below which no assignable one is free."""
-        self._next_free[pair] = port
+        if port > addressing.FIRST_SOURCE_PORT:
+            self._next_free[ends] = port
+        else:
+            self._next_free.pop(ends, None)
 
 
 class PortReservation:
@@ -82,18 +85,18 @@ class PortReservation:
         self._tenant = tenant
         self._chosen = chosen
         self._taken: dict[FiveTuple, FlowKey] = {}
-        self._first_free: dict[_Pair, int] = {}
-        """Where the search between two NICs began."""
+        self._first_free: dict[_Ends, int] = {}
+        """Where the search between two ends began."""
 
     def take(self, five_tuple: FiveTuple, key: FlowKey) -> None:
         """Take a 5-tuple that has no owner."""
         self._ports.take(five_tuple, key, self._tenant)
         self._taken[five_tuple] = key
 
-    def assign(self, source: Nic, destination: Nic, held_source_port: int | None) -> FiveTuple | None:
+    def assign(self, source: Nic, destination: Nic, service: Service, held_source_port: int | None) -> FiveTuple | None:
         """A free 5-tuple between two NICs: with the port held before, else with the lowest. None where none is left."""
-        for port in self._candidates((source.address, destination.address), held_source_port):
-            five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
+        for port in self._candidates((source.address, destination.address, service), held_source_port):
+            five_tuple = FiveTuple(source.address, destination.address, service.protocol, port, service.port)
             if not (five_tuple in self._ports or five_tuple in self._chosen):
                 return five_tuple
         return None
@@ -111,17 +114,17 @@ class PortReservation:
                 self._ports.release(five_tuple, self._tenant)
             else:
                 self._ports.discount(five_tuple, self._tenant)
-        for pair, port in self._first_free.items():
+        for ends, port in self._first_free.items():
             # Ports that hosts have chosen were passed over.
-            self._ports.set_next_free(pair, min(port, self._ports.next_free(pair)))
+            self._ports.set_next_free(ends, min(port, self._ports.next_free(ends)))
 
-    def _candidates(self, pair: _Pair, held_source_port: int | None) -> Iterator[int]:
+    def _candidates(self, ends: _Ends, held_source_port: int | None) -> Iterator[int]:
         if held_source_port is not None:
             yield held_source_port
-        first = self._ports.next_free(pair)
-        self._first_free.setdefault(pair, first)
+        first = self._ports.next_free(ends)
+        self._first_free.setdefault(ends, first)
         for port in range(first, addressing.LAST_SOURCE_PORT + 1):
-            self._ports.set_next_free(pair, port)
+            self._ports.set_next_free(ends, port)
             yield port
 
 

@@ -57,6 +57,13 @@ class RegistryState:
                 self.instances[name] = dict(stored.instances)
             self._take_ports(job)
 
+    def refit(self, jobs: Iterable[RegisteredJob]) -> None:
+        """Replace jobs by what they are on another fabric; the database has the same of both."""
+        for job in jobs:
+            name = job.request.name
+            self.jobs[name] = self.committed_jobs[name] = job
+            self.groups.drop(name)
+
     def change(self, name: str, after: RegisteredJob) -> None:
         """Add a job, or replace the one of this name. To be called before its lease is renewed."""
         self._add_to_journal(self._change_to(name, after))

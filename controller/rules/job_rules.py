@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from policies.job import Job
 from policies.plan import Plan
 from policies.snapshot import Snapshot
+from topologies.addressing import Address, Prefix
 from topologies.fabric import Fabric
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobRule:
-    """The rule of one switch for all that a NIC behind it sends to a host: it marks ``level`` and counts.
+    """The rule of one switch for all that a NIC behind it sends to the NICs of a host that are in ``destination``.
 
-    Flow rules take precedence.
+    It marks ``level`` and counts. Flow rules take precedence.
     """
 
     switch: str
-    source_address: int
+    source_address: Address
     destination_host: str
+    destination: Prefix
     level: int
 
 
@@ -34,7 +36,11 @@ def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple
     for job in snapshot.jobs:
         for address, host in host_traffic(job, fabric):
             switch = fabric.links[fabric.nic_by_address[address].link].destination
-            rules[switch].append(JobRule(switch, address, host, levels[job.name]))
+            if switch in fabric.ordinary_switches:
+                continue  # nobody marks there, nor counts
+            rules[switch] += (
+                JobRule(switch, address, host, prefix, levels[job.name]) for prefix in fabric.host_prefixes[host]
+            )
     return {switch: tuple(of_switch) for switch, of_switch in rules.items()}
 
 
@@ -45,7 +51,7 @@ def levels_in_force(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
     return levels if snapshot.profiled is None else levels | {snapshot.profiled: snapshot.num_levels}
 
 
-def host_traffic(job: Job, fabric: Fabric) -> Iterator[tuple[int, str]]:
+def host_traffic(job: Job, fabric: Fabric) -> Iterator[tuple[Address, str]]:
     """Iterate over the pairs of NIC address and host between which all unregistered traffic belongs to a job."""
     for source in job.measured_hosts:
         for nic in fabric.nics[source]:

@@ -15,7 +15,8 @@ from sqlalchemy import Connection, Table, and_, bindparam, delete, func, insert,
 from controller.background import BackgroundTask
 from controller.clock import Clock
 from controller.errors import StoreError, UnknownOutcomeError
-from controller.southbound.p4runtime.writer import SwitchWrite
+from controller.events import EventKind, log_event
+from controller.southbound.write_outcomes import SwitchWrite
 from controller.store.batches import ROWS_PER_TRANSACTION, execute
 from controller.store.database import Database
 from controller.store.schema import CALL, SWITCH_WRITE
@@ -31,6 +32,7 @@ _MOST_WAITING = 10_000
 MOST_CALLS = 1_000_000
 """The most calls that are kept: some hundred megabytes. Beyond, the oldest make room."""
 _PRUNED_EVERY = 10_000
+_NO_ZERO = "\N{REPLACEMENT CHARACTER}"
 _LONGEST_TEXT = 1_000
 """Characters; what clients send is cut off here."""
 
@@ -68,6 +70,11 @@ class AuditTrail:
         """How many of the first waiting entries the database may have already."""
         self._writing = BackgroundTask(self._write_all)
 
+    @property
+    def num_waiting(self) -> int:
+        """How many entries wait for the database."""
+        return len(self._waiting)
+
     def record(self, write: SwitchWrite) -> None:
         """Record a request that has been answered, or will not be."""
         self._record(SWITCH_WRITE, {"time_s": self._clock.now_s(), "plan": self.plan_number, **asdict(write)})
@@ -85,15 +92,21 @@ class AuditTrail:
         """Write what waits, if the database takes it soon; log how much is lost."""
         await self._writing.stop(_CLOSING_S)
         if lost := self.num_lost + len(self._waiting):
-            _LOG.error("%d entries are not in the audit trail", lost)
+            words = "%d entries are not in the audit trail"
+            log_event(_LOG, logging.ERROR, EventKind.RECORD_GAP, words, lost, lost=lost)
 
     def _record(self, table: Table, values: _Values) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             if self.num_lost == 0:
-                _LOG.error("entries are not in the audit trail: %d wait for the database", _MOST_WAITING)
+                words = "entries are not in the audit trail: %d wait for the database"
+                log_event(_LOG, logging.ERROR, EventKind.RECORD_GAP, words, _MOST_WAITING)
             self.num_lost += 1
             return
-        self._waiting.append((table, values))
+        # PostgreSQL keeps no zero bytes, which clients may send; one entry would keep all others waiting for ever.
+        stored = {
+            name: value.replace("\0", _NO_ZERO) if isinstance(value, str) else value for name, value in values.items()
+        }
+        self._waiting.append((table, stored))
         self._writing.start()
 
     async def _write_all(self) -> None:

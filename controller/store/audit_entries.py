@@ -1,8 +1,8 @@
 """Entries of the audit trail, read back from the database."""
 
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from sqlalchemy import Connection, Table, inspect, select
+from sqlalchemy import Connection, Row, Table, inspect, select
 
 from controller.store.rows import Finite, StoredRow, Text, checked_row
 from controller.store.schema import CALL, SWITCH_WRITE
@@ -53,4 +53,18 @@ def _newest(model: type[_EntryT], table: Table, number: int, connection: Connect
     if not inspect(connection).has_table(table.name):  # version 2 has no calls
         return []
     rows = connection.execute(select(table).order_by(table.c.id.desc()).limit(number)).all()
-    return [checked_row(model, table.name, row.id, row) for row in reversed(rows)]
+    return [_entry(model, table, row) for row in reversed(rows)]
+
+
+def decoded_write(row: Row[Any]) -> WriteEntry:
+    """Decode a request to a switch. Raises DamagedRowError."""
+    return _entry(WriteEntry, SWITCH_WRITE, row)
+
+
+def decoded_call(row: Row[Any]) -> CallEntry:
+    """Decode a call. Raises DamagedRowError."""
+    return _entry(CallEntry, CALL, row)
+
+
+def _entry(model: type[_EntryT], table: Table, row: Row[Any]) -> _EntryT:
+    return checked_row(model, table.name, row.id, row)

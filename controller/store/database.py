@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from time import monotonic
 from typing import Self, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -15,10 +16,12 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from controller.background import CancellableCall, SerialExecutor
 from controller.errors import LockedError, OutOfTermError, StoreError, UnknownOutcomeError
+from controller.events import BurstLog, EventKind
+from controller.metrics import COMMITS
 from controller.store.addresses import name_of, url_of, without_secrets
 from controller.store.engine import engine_of, path_of
-from controller.store.files import OpenedFile, UnfitFileError, prepare_file, remove_if_empty
-from controller.store.migration import Access, UnfitSchemaError, check_schema
+from controller.store.files import OpenedFile, UnfitFileError, prepare_file, remove_if_empty, require_no_backup
+from controller.store.migration import Access, UnfitSchemaError, prepare_schema
 from controller.store.rows import DamagedRowError
 
 _LOG = logging.getLogger(__name__)
@@ -32,18 +35,36 @@ _ResultT = TypeVar("_ResultT")
 
 
 class Health:
-    """The health of a database: ``problem`` says why the last write failed, and is empty where it did not."""
+    """The health of a database: ``problem`` says why nothing can be stored, and is empty where the last write was."""
 
     def __init__(self) -> None:
-        self.problem = ""
+        self._failure = ""
+        self._lost_lease = ""
+        self._away = BurstLog(_LOG, logging.ERROR)
+        self._back = BurstLog(_LOG, logging.WARNING)
 
-    def report(self, problem: str) -> None:
-        """Set the problem, empty where there is none; log when one appears or goes."""
-        if problem and not self.problem:
-            _LOG.error("%s", problem)
-        elif self.problem and not problem:
-            _LOG.warning("the database commits again")
-        self.problem = problem
+    @property
+    def problem(self) -> str:
+        """Why the last write failed, or that another controller has the database."""
+        return self._lost_lease or self._failure
+
+    def report(self, failure: str) -> None:
+        """Set why a write has failed, empty where it has not; log when a failure appears or goes."""
+        if failure and not self._failure:
+            self._away.tell(EventKind.DATABASE_AWAY, "%s", failure, problem=failure)
+        elif self._failure and not failure:
+            self._back.tell(EventKind.DATABASE_BACK, "the database commits again")
+        self._failure = failure
+
+    def lose_lease(self, problem: str) -> None:
+        """Set that another controller has the database, which lasts until a term begins here; log it once."""
+        if not self._lost_lease:
+            self._away.tell(EventKind.DATABASE_AWAY, "%s", problem, problem=problem)
+        self._lost_lease = problem
+
+    def begin_term(self) -> None:
+        """Forget that another controller had the database."""
+        self._lost_lease = ""
 
 
 class Database:
@@ -72,7 +93,8 @@ class Database:
     def open(cls, address: str, access: Access = Access.CREATE) -> Self:
         """Open the database at a path (SQLite) or an SQLAlchemy URL.
 
-        Waits are bounded, except with ``Access.READ``: what merely reads one has all the time it needs.
+        Waits are bounded, except with ``Access.READ``: what merely reads one has all the time it needs, and sees one
+        state in each transaction.
 
         Raises StoreError where it cannot be opened, does not exist, or was written by a newer version.
         """
@@ -80,14 +102,16 @@ class Database:
         path = None
         with _own_errors(url):
             path = path_of(url)
-            is_created = path is not None and prepare_file(path, may_be_new=access is Access.CREATE)
-            database = cls(engine_of(url, is_bounded=access is not Access.READ))
-            check = partial(check_schema, access)
+            is_created = path is not None and prepare_file(path, may_be_new=access in (Access.CREATE, Access.RESTORE))
+            if path is not None and access is not Access.READ:
+                require_no_backup(path)
+            database = cls(engine_of(url, only_reads=access is Access.READ))
+            prepare = partial(prepare_schema, access)
             try:
                 try:
-                    database.write_now(check)
+                    database.write_now(prepare)
                 except StoreError:
-                    database.write_now(check)  # another controller may just have created the tables
+                    database.write_now(prepare)  # another controller may just have created the tables
             except StoreError:
                 database.close()
                 if is_created and path is not None:
@@ -99,9 +123,15 @@ class Database:
 
     def guarded(self, guard: Callable[[Connection], None]) -> Self:
         """The same database with a ``guard`` that every write begins with, and that may raise OutOfTermError."""
+        self.health.begin_term()
         database = copy.copy(self)
         database._guard = guard
         return database
+
+    @property
+    def num_waiting(self) -> int:
+        """How many transactions wait for the thread that writes."""
+        return self._writer.num_waiting
 
     def read(self, work: Callable[[Connection], _ResultT]) -> _ResultT:
         """Do ``work``, which only reads, in one transaction. Raises StoreError."""
@@ -124,13 +154,17 @@ class Database:
             UnknownOutcomeError: It may have been committed, or still may be: raised after ten seconds without an
                 answer at the latest.
         """
+        began_s = monotonic()
         try:
             result = await self._write_in_thread(work)
-        except OutOfTermError:
+        except OutOfTermError as error:
+            self.health.lose_lease(f"{self.name}: {error}")
             raise
         except StoreError as error:
+            COMMITS.labels("failed").observe(monotonic() - began_s)
             self.health.report(str(error))
             raise
+        COMMITS.labels("committed").observe(monotonic() - began_s)
         self.health.report("")
         return result
 
@@ -177,11 +211,21 @@ def _own_errors(url: URL) -> Iterator[None]:
         raise StoreError(f"{name_of(url)}: {without_secrets(str(error), url)}") from error
 
 
+class DamagedDatabaseError(StoreError):
+    """The file is no whole database of SQLite."""
+
+
 def _error_of_driver(error: DBAPIError) -> type[StoreError]:
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DamagedDatabaseError
     if error.connection_invalidated:  # which may happen while it commits
         return UnknownOutcomeError
-    is_busy = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-    return LockedError if is_busy or getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE else StoreError
+    return (
+        LockedError
+        if code == sqlite3.SQLITE_BUSY or getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+        else StoreError
+    )
 
 
 def _text_of(error: BaseException | None) -> str:

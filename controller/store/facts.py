@@ -104,7 +104,7 @@ class _PlanRow(StoredRow):
 def newest_plan(connection: Connection) -> PlanRow | None:
     """Read the last Plan; None where there is none."""
     row = connection.execute(select(PLAN).order_by(PLAN.c.number.desc()).limit(1)).first()
-    return None if row is None else _plan_row(row)
+    return None if row is None else plan_row(row)
 
 
 def plan_numbers(first: int, last: int, connection: Connection) -> tuple[int, int] | None:
@@ -117,7 +117,7 @@ def plan_numbers(first: int, last: int, connection: Connection) -> tuple[int, in
 def plans(first: int, last: int, connection: Connection) -> list[PlanRow]:
     """The Plans with numbers from ``first`` to ``last``, in order."""
     rows = connection.execute(select(PLAN).where(PLAN.c.number.between(first, last)).order_by(PLAN.c.number))
-    return [_plan_row(row) for row in rows]
+    return [plan_row(row) for row in rows]
 
 
 def newest_fact(key: FactKey, connection: Connection) -> Body:
@@ -191,7 +191,8 @@ def prune(keep: int, connection: Connection) -> bool:
     return len(ended) == ROWS_PER_TRANSACTION
 
 
-def _plan_row(found: Row[Any]) -> PlanRow:
+def plan_row(found: Row[Any]) -> PlanRow:
+    """Decode a Plan's row. Raises DamagedRowError."""
     row = checked_row(_PlanRow, PLAN.name, found.number, found)
     return PlanRow(row.number, row.previous, row.time_s)
 

@@ -11,6 +11,10 @@ from controller.errors import DaemonError
 _CREATED_WITHIN_S = 1.0
 """Another controller that has just created the file fills it within this time."""
 _LOOK_S = 0.02
+_APPLICATION_ID = slice(68, 72)
+"""Where in its file an SQLite database says whose it is (https://sqlite.org/fileformat.html#application_id)."""
+BACKUP_ID = b"TYBK"
+"""What a backup has there."""
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -47,6 +51,14 @@ def prepare_file(path: Path, *, may_be_new: bool) -> bool:
     if found.st_size == 0:
         _wait_until_filled(path)
     return False
+
+
+def require_no_backup(path: Path) -> None:
+    """Raise UnfitFileError where a file is a backup, which opening it to write would already change."""
+    with suppress(OSError), path.open("rb") as file:
+        header = file.read(_APPLICATION_ID.stop)
+        if header[_APPLICATION_ID] == BACKUP_ID:
+            raise UnfitFileError("is a backup: `trainyard database restore` makes a database of it")
 
 
 def _wait_until_filled(path: Path) -> None:

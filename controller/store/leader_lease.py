@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated, Any, Self
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
 from controller.errors import LockedError, OutOfTermError
 from controller.leadership.lease import VACANT, LeaseRecord
@@ -17,6 +17,7 @@ from controller.store.schema import LEADERSHIP
 
 _LAST_TERM = (1 << 31) - 1
 _LONGEST_LEASE_S = 3600.0
+_TERMS_AFTER_BACKUP = 100_000
 _LOCK_WAIT_S = 0.5
 """How long a take-over waits for the lock before it fences the controller whose lease has ended."""
 
@@ -83,8 +84,25 @@ def _read(connection: Connection) -> LeaseRecord:
     found = connection.execute(select(LEADERSHIP).order_by(LEADERSHIP.c.number).limit(1)).one_or_none()
     if found is None:
         return VACANT
+    return lease_record(found)
+
+
+def lease_record(found: Row[Any]) -> LeaseRecord:
+    """Read a row of the lease. Raises DamagedRowError."""
     row = checked_row(_LeaseRow, LEADERSHIP.name, found.number, found)
     return LeaseRecord(row.holder, row.term, row.renewals, row.lease_s, row.session)
+
+
+def continue_terms(least_term: int, connection: Connection) -> None:
+    """Have the lease that was restored be free, and terms go on after ``least_term`` and far after its own.
+
+    Switches refuse terms before those that they have seen, which may be of controllers after the backup.
+    """
+    record = _read(connection)
+    term = min(max(least_term, record.term) + _TERMS_AFTER_BACKUP, _LAST_TERM - 1)
+    connection.execute(delete(LEADERSHIP))
+    values = {"holder": record.holder, "term": term, "renewals": 0, "lease_s": 0.0, "session": ""}
+    connection.execute(insert(LEADERSHIP), {"number": 1, **values})
 
 
 def _take(seen: LeaseRecord, record: LeaseRecord, connection: Connection) -> bool:

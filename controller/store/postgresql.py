@@ -47,6 +47,12 @@ _TERMINATE = text(
     " AND usename = current_user"
 ).bindparams(bindparam("mark"))
 
+_UNLIMITED = text(
+    "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')"
+)
+_LOCK_ALONE = text("SELECT pg_advisory_xact_lock(:key)").bindparams(key=0x7261_696E_7961_7264)
+"""The number of the lock is any that others do not take."""
+
 
 def connect_arguments(url: URL) -> dict[str, Any]:
     """Parameters for libpq that bound how long we wait for the server."""
@@ -75,6 +81,18 @@ def prepare(engine: Engine, *, is_bounded: bool) -> None:
             connection.commit()
         finally:
             cursor.close()
+
+
+def lift_limits(connection: Connection) -> None:
+    """Let this transaction take the time that it needs, as long as this client does not hang."""
+    connection.execute(_UNLIMITED)
+
+
+def begin_alone(wait_ms: int, connection: Connection) -> None:
+    """Have this transaction wait until no other that began so is under way, without other limits."""
+    lift_limits(connection)
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
+    connection.execute(_LOCK_ALONE)
 
 
 def are_running(mark: str, connection: Connection) -> bool:

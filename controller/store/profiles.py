@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from controller.background import BackgroundTask
 from controller.errors import StoreError
@@ -53,11 +53,11 @@ class ProfileStore:
     def _read(self, jobs: Mapping[str, RegisteredJob], connection: Connection) -> dict[str, Measured]:
         found = {}
         for of_job in connection.execute(select(MEASURED)).all():
-            row = checked_row(_MeasuredRow, MEASURED.name, of_job.job, of_job)
+            row = _checked(of_job)
             job = jobs.get(row.job)
             if job is not None and job.request.profile is None and job.arrival_s == row.arrival_s:
-                body = checked_json(_BODY, MEASURED.name, row.job, "body", row.body)
-                if (measured := self._measured(body)) is not None:
+                measured = self._measured(_body(row))
+                if measured is not None:
                     found[row.job] = measured
         return found
 
@@ -74,6 +74,10 @@ class ProfileStore:
         name = job.request.name
         self._waiting[name] = {"job": name, "arrival_s": job.arrival_s, "body": body}
         self._writing.start()
+
+    def use_routing(self, routing: Routing) -> None:
+        """Go on with another fabric; what is known is to be saved anew, as paths have other numbers there."""
+        self._routing = routing
 
     async def flush(self) -> None:
         """Wait until all measurements are stored, or could not be."""
@@ -103,6 +107,19 @@ class ProfileStore:
     def _nic(self, host: str, index: int) -> Nic | None:
         nics = self._routing.fabric.nics.get(host, ())
         return nics[index] if 0 <= index < len(nics) else None
+
+
+def check_measurement(found: Row[Any]) -> None:
+    """Raise DamagedRowError where a row is no measurement."""
+    _body(_checked(found))
+
+
+def _checked(found: Row[Any]) -> _MeasuredRow:
+    return checked_row(_MeasuredRow, MEASURED.name, found.job, found)
+
+
+def _body(row: _MeasuredRow) -> _Body:
+    return checked_json(_BODY, MEASURED.name, row.job, "body", row.body)
 
 
 def _reference(nic: Nic) -> tuple[str, int]:

@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -12,6 +12,7 @@ from controller.background import BackgroundTask, run_planning
 from controller.clock import Clock
 from controller.config import RecordConfig
 from controller.errors import StoreError, UnknownOutcomeError
+from controller.events import BurstLog, EventKind
 from controller.record.changes import RecordedState, changed_facts, recorded_state
 from controller.record.codec import Setting, SnapshotCodec
 from controller.record.decisions import DecisionDecoder, RecordedDecision
@@ -33,6 +34,16 @@ _PRUNED_EVERY = 100
 _MOST_WAITING = 8
 """The most Plans that wait for a slow database; they share most of their objects."""
 _DAY_S = 86_400.0
+
+
+class _Waiting(NamedTuple):
+    """A Plan that waits for the database, with what it is to be encoded by."""
+
+    row: PlanRow
+    snapshot: Snapshot
+    plan: Plan
+    codec: SnapshotCodec
+    policy: Policy
 
 
 class Recorder:
@@ -64,9 +75,12 @@ class Recorder:
         self._codec = SnapshotCodec(setting, routing)
         self._known: RecordedState | None = RecordedState()
         """The state that the record has by now; None where that is uncertain."""
+        self._known_fabric = routing.fabric
+        """The fabric of that state."""
         self._last = 0
-        self._waiting: deque[tuple[PlanRow, Snapshot, Plan]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._writing = BackgroundTask(self._write_all)
+        self._log = BurstLog(_LOG, logging.ERROR)
         try:
             newest = database.read(facts.newest_decision)
             last = None if newest is None else database.decode(partial(self._decoded, *newest))
@@ -76,6 +90,16 @@ class Recorder:
             self._resume_from(last)
         self.recorded_number = self.number
         self.begin_plan(self.number)
+
+    def use(self, setting: Setting, policy: Policy, retention: RecordConfig, routing: Routing | None = None) -> None:
+        """Record Plans that are decided under another setting from now on; ``routing`` is set where the fabric changes.
+
+        The first Plan on another fabric has none before it.
+        """
+        self._policy, self._retention = policy, retention
+        if routing is not None:
+            self.plan, self._last = None, 0
+        self._codec = SnapshotCodec(setting, routing or self._codec.routing)
 
     def begin_plan(self, number: int) -> None:
         """Record requests to switches under this Plan from now on."""
@@ -87,9 +111,10 @@ class Recorder:
         Where the database fails, or is too far behind, that is logged, and the record has a gap.
         """
         if len(self._waiting) == _MOST_WAITING:
-            _LOG.error("plan %d is not in the record: %d before it still wait for the database", number, _MOST_WAITING)
+            self._tell_gap(number, f"{_MOST_WAITING} before it still wait for the database")
         else:
-            self._waiting.append((PlanRow(number, self._last, snapshot.time_s), snapshot, plan))
+            row = PlanRow(number, self._last, snapshot.time_s)
+            self._waiting.append(_Waiting(row, snapshot, plan, self._codec, self._policy))
         self._last = number
         self._writing.start()
 
@@ -99,17 +124,21 @@ class Recorder:
 
     async def _write_all(self) -> None:
         while self._waiting:
-            await self._write(*self._waiting[0])
+            await self._write(self._waiting[0])
             self._waiting.popleft()
 
-    async def _write(self, row: PlanRow, snapshot: Snapshot, plan: Plan) -> None:
+    async def _write(self, waiting: "_Waiting") -> None:
+        row, fabric = waiting.row, waiting.codec.fabric
+        if fabric is not self._known_fabric:
+            # Its numbers mean something else.
+            self._known, self._known_fabric = None, fabric
         try:
-            known, rows = await run_planning(self._rows_for, snapshot, plan)
+            known, rows = await run_planning(self._rows_for, waiting)
             # Other writes come between these, so that registrations do not wait for a large Plan.
             for step in facts.decision_steps(row, rows, is_whole=self._known is None):
                 await self._database.write(step)
         except StoreError as error:
-            _LOG.error("plan %d is not in the record: %s", row.number, error)
+            self._tell_gap(row.number, str(error))
             if isinstance(error, UnknownOutcomeError):
                 self._known = None
         except Exception:
@@ -118,6 +147,10 @@ class Recorder:
             self._known, self.recorded_number = known, row.number
             if row.number % _PRUNED_EVERY == 0:
                 await self._prune()
+
+    def _tell_gap(self, number: int, problem: str) -> None:
+        words = "plan %d is not in the record: %s"
+        self._log.tell(EventKind.RECORD_GAP, words, number, problem, plan=number, problem=problem)
 
     async def _prune(self) -> None:
         before_s = self._clock.now_s() - self._retention.audit_days * _DAY_S
@@ -137,9 +170,10 @@ class Recorder:
             _LOG.warning("plan %d was decided on another topology or hash seed: all is decided anew", last.number)
         self._known = recorded_state(last.snapshot, last.plan, last.setting, last.policy)
 
-    def _rows_for(self, snapshot: Snapshot, plan: Plan) -> tuple[RecordedState, ChangeRows]:
-        now = recorded_state(snapshot, plan, self._codec.setting, self._policy)
-        return now, facts.change_rows(changed_facts(self._known or RecordedState(), now, self._codec))
+    def _rows_for(self, waiting: "_Waiting") -> tuple[RecordedState, ChangeRows]:
+        codec = waiting.codec
+        now = recorded_state(waiting.snapshot, waiting.plan, codec.setting, waiting.policy)
+        return now, facts.change_rows(changed_facts(self._known or RecordedState(), now, codec))
 
     def _decoded(self, plan: PlanRow, rows: Sequence[Row[Any]]) -> RecordedDecision:
         decoder = DecisionDecoder(self._find)

@@ -1,6 +1,6 @@
 """Rows as they are read: checked, since a damaged database or another program may have put anything there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, TypeVar
 
@@ -16,9 +16,10 @@ _RowT = TypeVar("_RowT", bound="StoredRow")
 
 
 class DamagedRowError(DaemonError, ValueError):
-    """A row that cannot be what it claims; the message names its table, the row and the column."""
+    """A row that cannot be what it claims; the message names its ``table``, the row and the column."""
 
     def __init__(self, table: str, row: object, problem: str) -> None:
+        self.table = table
         super().__init__(f"table {table}, row {shown(row)}: {problem}")
 
 
@@ -39,6 +40,23 @@ def _encodable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_encodable)]
 """Text that can be written out again."""
+
+
+OnDamage = Callable[[DamagedRowError], None]
+
+
+def raise_damage(error: DamagedRowError) -> None:
+    """End at the first damaged row; who wants to know of all passes another function."""
+    raise error
+
+
+@contextmanager
+def reported(on_damage: OnDamage) -> Iterator[None]:
+    """Report a row that is damaged, and go on behind the block unless that raises."""
+    try:
+        yield
+    except DamagedRowError as error:
+        on_damage(error)
 
 
 def checked_row(model: type[_RowT], table: str, key: object, row: object) -> _RowT:

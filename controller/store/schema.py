@@ -2,14 +2,32 @@
 
 Times are seconds by the controller's clock. Lists are stored as JSON in columns of text, which SQLite and PostgreSQL
 both leave as they are.
+
+To change the schema:
+
+1. Change the tables here, and count ``SCHEMA_VERSION`` up by one.
+2. Add ``revisions/vN.py`` for this new version N, with what an existing database needs. It never imports this module,
+   which goes on changing::
+
+       from alembic import op
+       from sqlalchemy import Column, Text
+
+       revision = "6"
+       down_revision = "5"
+
+
+       def upgrade() -> None:
+           op.create_table("muted", Column("host", Text, primary_key=True))
+
+3. Only add: a controller of the version before may still be running on the database. What is not null in a column that
+   is added needs a ``server_default``. ``tests/controller/store/test_migration.py`` compares the outcome with the
+   tables here, on SQLite and PostgreSQL.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text
 
-SCHEMA_VERSION = 4
-"""Version 1 lacks the tables ``silence``, ``instance`` and ``measured``; version 2 lacks ``call`` and three columns;
-version 3 lacks ``task_graph``.
-"""
+SCHEMA_VERSION = 6
+"""The revision that the tables here are of."""
 METADATA = MetaData()
 
 
@@ -151,6 +169,40 @@ CALL = Table(
 )
 """The audit trail's other part: calls of identities that changed something or tried to."""
 
+DRAIN = Table(
+    "drain",
+    METADATA,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("is_forced", Boolean, nullable=False),
+    Column("since_s", Double, nullable=False),
+    Column("by", Text, nullable=False),
+)
+"""The switches, cables and hosts that operators have drained, and who has."""
+
+PAUSE = Table(
+    "pause",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("since_s", Double, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("is_released", Boolean, nullable=False),
+)
+"""Since when planning is paused, and whether all rules are withdrawn: one row while it is, and none otherwise."""
+
+PIN = Table(
+    "pin",
+    METADATA,
+    Column("target", Text, primary_key=True),
+    Column("level", Integer),
+    Column("path", Text),
+    Column("since_s", Double, nullable=False),
+    Column("until_s", Double, nullable=False),
+    Column("by", Text, nullable=False),
+)
+"""What operators have pinned: the level of a job, or the path of a flow, by name."""
+
 LEADERSHIP = Table(
     "leadership",
     METADATA,
@@ -165,6 +217,3 @@ LEADERSHIP = Table(
 
 ``session`` marks the holder's process and its sessions (``controller.store.fencing``).
 """
-
-COLUMNS_OF_VERSION_3 = (JOB.c.tenant, JOB.c.num_groups, LEADERSHIP.c.session)
-"""Columns that tables of older versions lack."""

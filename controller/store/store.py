@@ -10,11 +10,13 @@ from controller.access.options import UNLIMITED
 from controller.clock import Clock
 from controller.config import ControllerConfig
 from controller.errors import StoreError
+from controller.links.drains import Drain, DrainTarget
+from controller.planning.interventions import HandPin, Interventions, Pause
 from controller.record.codec import CONTROLLER, Setting
 from controller.registry.journal import Change, JobChange, Journal
 from controller.registry.registry import Registry
 from controller.registry.usage import QuotasOf
-from controller.store import facts, grace, jobs, leader_lease
+from controller.store import drains, facts, grace, interventions, jobs, leader_lease
 from controller.store.audit import AuditTrail
 from controller.store.database import Database
 from controller.store.profiles import ProfileStore
@@ -60,10 +62,11 @@ class Store:
             rows = self.database.read(fetch_jobs)
             stored = self.database.decode(partial(decode_jobs, fabric, rows))
         except MisfitError as error:
-            jobs_to_withdraw = " ".join(shlex.quote(job) for job in error.jobs[:_MOST_NAMED])
+            names = list(error.problems)
+            jobs_to_withdraw = " ".join(map(shlex.quote, names[:_MOST_NAMED]))
             raise StoreError(
                 f"{self.database.name}: {error}. Correct the topology, or, while no controller runs:"
-                f" trainyard withdraw {jobs_to_withdraw}{' …' if len(error.jobs) > _MOST_NAMED else ''} --database"
+                f" trainyard withdraw {jobs_to_withdraw}{' …' if len(names) > _MOST_NAMED else ''} --database"
                 f" {shlex.quote(self.database.name.removeprefix('database '))}"
             ) from error
         registry.restore(stored, self._clock.now_s())
@@ -76,6 +79,35 @@ class Store:
     async def record_grace(self, left_s: float) -> None:
         """Store for how long found rules are still kept."""
         await self.database.write(partial(grace.write_grace_s, left_s))
+
+    def drains(self) -> Sequence[Drain]:
+        """What operators have drained."""
+        return self.database.read(drains.read_drains)
+
+    async def keep_drain(self, drain: Drain) -> None:
+        """See DrainKeeper."""
+        await self.database.write(partial(drains.write_drain, drain))
+
+    async def forget_drain(self, target: DrainTarget) -> None:
+        """See DrainKeeper."""
+        await self.database.write(partial(drains.delete_drain, target))
+
+    def interventions(self) -> Interventions:
+        """What operators have decided by hand, which is kept here as it changes."""
+        pause, pins = self.database.read(interventions.read_interventions)
+        return Interventions(self._clock, pause, pins, self)
+
+    async def keep_pause(self, pause: Pause | None) -> None:
+        """See InterventionKeeper."""
+        await self.database.write(partial(interventions.write_pause, pause))
+
+    async def keep_pin(self, pin: HandPin) -> None:
+        """See InterventionKeeper."""
+        await self.database.write(partial(interventions.write_pin, pin))
+
+    async def forget_pin(self, target: str) -> None:
+        """See InterventionKeeper."""
+        await self.database.write(partial(interventions.delete_pin, target))
 
     def warn_of_other(self, config: ControllerConfig) -> None:
         """Log where the last recorded Plan was decided under another configuration than this one."""

@@ -1,10 +1,8 @@
 """Registered jobs are read back from the database, each held against the fabric."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
@@ -16,7 +14,19 @@ from controller.registry.admission import check_flow, check_iteration, check_job
 from controller.registry.errors import InvalidFieldError
 from controller.registry.jobs import FlowGroupInstance, RegisteredFlow, RegisteredFlowGroup, RegisteredJob, StoredJob
 from controller.registry.requests import FlowRequest, JobRequest, NicReference
-from controller.store.rows import DamagedRowError, Finite, StoredRow, Text, checked_json, checked_row, naming, shown
+from controller.store.rows import (
+    DamagedRowError,
+    Finite,
+    OnDamage,
+    StoredRow,
+    Text,
+    checked_json,
+    checked_row,
+    naming,
+    raise_damage,
+    reported,
+    shown,
+)
 from controller.store.schema import FLOW_GROUP, INSTANCE, JOB, SILENCE, TASK_GRAPH
 from policies.flows import FlowKey
 from policies.job import Profile
@@ -48,6 +58,9 @@ class _GroupRow(StoredRow):
     flows: str
 
 
+_Group = tuple[_GroupRow, Sequence[_FlowValues]]
+
+
 class _GraphRow(StoredRow):
     body: str
 
@@ -66,11 +79,12 @@ class _SilenceRow(StoredRow):
 
 
 class MisfitError(DaemonError):
-    """Stored jobs that do not fit the fabric; ``jobs`` are their names, and the message tells of the first."""
+    """Stored jobs that do not fit the fabric: ``problems`` by name, in order; the message tells of the first."""
 
-    def __init__(self, jobs: Sequence[str], message: str) -> None:
-        super().__init__(message)
-        self.jobs = tuple(jobs)
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        first, problem = next(iter(problems.items()))
+        super().__init__(f"job {shown(first)} does not fit the topology: {problem}")
+        self.problems = dict(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +109,18 @@ def fetch_jobs(connection: Connection) -> FetchedJobs:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedJob:
+    """A job whose rows are what they claim, before it is held against a fabric."""
+
+    row: _JobRow
+    request: JobRequest
+    flow_groups: Sequence[_Group]
+    task_graph: TaskGraph | None
+    instances: Mapping[str, FlowGroupInstance]
+    silent_s: float
+
+
 def decode_jobs(fabric: Fabric, rows: FetchedJobs) -> list[StoredJob]:
     """Decode the rows of all jobs.
 
@@ -102,42 +128,73 @@ def decode_jobs(fabric: Fabric, rows: FetchedJobs) -> list[StoredJob]:
         DamagedRowError: A row cannot be what it claims.
         MisfitError: Jobs were registered on another fabric.
     """
-    silences_s = {row.job: checked_row(_SilenceRow, SILENCE.name, row.job, row).silent_s for row in rows.silences}
+    return fit_jobs(fabric, check_jobs(rows))
+
+
+def check_jobs(rows: FetchedJobs, on_damage: OnDamage = raise_damage) -> list[CheckedJob]:
+    """Check the rows of all jobs. Jobs with damaged rows are left out, where ``on_damage`` returns."""
+    silences_s = {}
+    for found in rows.silences:
+        with reported(on_damage):
+            silences_s[found.job] = checked_row(_SilenceRow, SILENCE.name, found.job, found).silent_s
     instances: defaultdict[str, dict[str, FlowGroupInstance]] = defaultdict(dict)
     for found in rows.instances:
-        instance = checked_row(_InstanceRow, INSTANCE.name, (found.job, found.flow_group), found)
-        with naming(INSTANCE.name, (found.job, found.flow_group)):
-            check_iteration(instance.iteration, "iteration")
-        newest = FlowGroupInstance(instance.iteration, instance.reference_s, instance.has_ended)
-        instances[instance.job][instance.flow_group] = newest
-    groups = {job: list(of_job) for job, of_job in groupby(rows.flow_groups, attrgetter("job"))}
-    graphs = {graph.job: graph for graph in rows.task_graphs}
-    jobs, misfits = [], {}
-    for row in rows.jobs:
-        try:
-            job = _job_from(row, groups.get(row.name, ()), graphs.get(row.name), fabric)
-        except InvalidFieldError as error:
-            misfits[row.name] = str(error)
-        else:
-            jobs.append(StoredJob(job, instances[row.name], silences_s.get(row.name, 0.0)))
-    if misfits:
-        first, problem = next(iter(misfits.items()))
-        raise MisfitError(tuple(misfits), f"job {shown(first)} does not fit the topology: {problem}")
-    _check_five_tuples(stored.job for stored in jobs)
+        with reported(on_damage):
+            instance = checked_row(_InstanceRow, INSTANCE.name, (found.job, found.flow_group), found)
+            with naming(INSTANCE.name, (found.job, found.flow_group)):
+                check_iteration(instance.iteration, "iteration")
+            newest = FlowGroupInstance(instance.iteration, instance.reference_s, instance.has_ended)
+            instances[instance.job][instance.flow_group] = newest
+    num_groups = Counter(found.job for found in rows.flow_groups)
+    checked_groups: defaultdict[str, list[_Group]] = defaultdict(list)
+    for found in rows.flow_groups:
+        with reported(on_damage):
+            checked_groups[found.job].append(_checked_group(found))
+    graphs = {}
+    for found in rows.task_graphs:
+        with reported(on_damage):
+            graphs[found.job] = _checked_graph(found)
+    jobs = []
+    for found in rows.jobs:
+        with reported(on_damage):
+            row, request = _checked_request(found)
+            if len(checked_groups[row.name]) == num_groups[row.name]:
+                flow_groups = _registered_groups(row, checked_groups[row.name])
+                graph = graphs.get(row.name)
+                if graph is not None:
+                    with naming(TASK_GRAPH.name, row.name, "body: "):
+                        check_sends(graph, [len(flows) for _, flows in flow_groups])
+                silent_s = silences_s.get(row.name, 0.0)
+                jobs.append(CheckedJob(row, request, flow_groups, graph, instances[row.name], silent_s))
     return jobs
 
 
-def _check_five_tuples(jobs: Iterable[RegisteredJob]) -> None:
+def fit_jobs(fabric: Fabric, checked: Iterable[CheckedJob], on_damage: OnDamage = raise_damage) -> list[StoredJob]:
+    """Hold jobs against a fabric, and their 5-tuples against one another. Raises as ``decode_jobs`` does."""
+    jobs, misfits = [], {}
+    for job in checked:
+        try:
+            fitting = _fitting(job, fabric)
+        except InvalidFieldError as error:
+            misfits[job.row.name] = str(error)
+        else:
+            jobs.append(StoredJob(fitting, job.instances, job.silent_s))
+    if misfits:
+        raise MisfitError(misfits)
+    _check_five_tuples((stored.job for stored in jobs), on_damage)
+    return jobs
+
+
+def _check_five_tuples(jobs: Iterable[RegisteredJob], on_damage: OnDamage) -> None:
     owners: dict[FiveTuple, FlowKey] = {}
     for job in jobs:
         for key, five_tuple in job.five_tuples:
             if (owner := owners.setdefault(five_tuple, key)) != key:
-                raise DamagedRowError(
-                    FLOW_GROUP.name, (key.job, key.group), f"flows: {five_tuple} is that of {owner.job}/{owner.group}"
-                )
+                problem = f"flows: {five_tuple} is that of {owner.job}/{owner.group}"
+                on_damage(DamagedRowError(FLOW_GROUP.name, (key.job, key.group), problem))
 
 
-def _job_from(found: Row[Any], groups: Iterable[Row[Any]], graph: Row[Any] | None, fabric: Fabric) -> RegisteredJob:
+def _checked_request(found: Row[Any]) -> tuple[_JobRow, JobRequest]:
     row = checked_row(_JobRow, JOB.name, found.name, found)
     with naming(JOB.name, row.name):
         profile = None
@@ -146,42 +203,49 @@ def _job_from(found: Row[Any], groups: Iterable[Row[Any]], graph: Row[Any] | Non
         elif (row.compute_s, row.comm_start, row.work) != (None, None, None):
             raise ValueError("has a part of a profile")
     hosts = checked_json(_HOSTS, JOB.name, row.name, "hosts", row.hosts)
-    request = JobRequest(row.name, hosts, row.gpus, profile)
-    check_job(request, fabric)
-    registered = [group for group in groups if row.num_groups is None or group.position < row.num_groups]
+    return row, JobRequest(row.name, hosts, row.gpus, profile)
+
+
+def _registered_groups(row: _JobRow, groups: Sequence[_Group]) -> Sequence[_Group]:
+    registered = [group for group in groups if row.num_groups is None or group[0].position < row.num_groups]
     if row.num_groups not in (None, len(registered)):
         raise DamagedRowError(JOB.name, row.name, f"num_groups: {row.num_groups}, where {len(registered)} are there")
-    flow_groups = tuple(_group_from(group, request, fabric) for group in registered)
     with naming(FLOW_GROUP.name, row.name):
-        if len({group.name for group in flow_groups}) != len(flow_groups):
+        if len({group.name for group, _ in registered}) != len(registered):
             raise ValueError("two groups have the same name")
-    task_graph = None if graph is None else _graph_from(graph, flow_groups)
-    return RegisteredJob(request, row.arrival_s, row.owner_token, flow_groups, row.tenant, task_graph)
+    return registered
 
 
-def _graph_from(found: Row[Any], flow_groups: Sequence[RegisteredFlowGroup]) -> TaskGraph:
-    row = checked_row(_GraphRow, TASK_GRAPH.name, found.job, found)
-    with naming(TASK_GRAPH.name, found.job, "body: "):
-        graph = graph_from_text(row.body)
-        check_sends(graph, [len(group.flows) for group in flow_groups])
-    return graph
-
-
-def _group_from(found: Row[Any], job: JobRequest, fabric: Fabric) -> RegisteredFlowGroup:
+def _checked_group(found: Row[Any]) -> _Group:
     key = (found.job, found.position)
     row = checked_row(_GroupRow, FLOW_GROUP.name, key, found)
-    check_name(row.name, "name")
-    stored = checked_json(_FLOWS, FLOW_GROUP.name, key, "flows", row.flows)
-    flows = [
-        _flow_from(values, job, fabric, f"flow_groups[{row.position}].flows[{number}]")
-        for number, values in enumerate(stored)
-    ]
-    return RegisteredFlowGroup(row.name, tuple(flows))
+    return row, checked_json(_FLOWS, FLOW_GROUP.name, key, "flows", row.flows)
 
 
-def _flow_from(values: _FlowValues, job: JobRequest, fabric: Fabric, field: str) -> RegisteredFlow:
+def _checked_graph(found: Row[Any]) -> TaskGraph:
+    row = checked_row(_GraphRow, TASK_GRAPH.name, found.job, found)
+    with naming(TASK_GRAPH.name, found.job, "body: "):
+        return graph_from_text(row.body)
+
+
+def _fitting(job: CheckedJob, fabric: Fabric) -> RegisteredJob:
+    """Hold a job against a fabric. Raises InvalidFieldError."""
+    check_job(job.request, fabric)
+    flow_groups = []
+    for group, stored in job.flow_groups:
+        check_name(group.name, "name")
+        flows = [
+            _fitting_flow(values, job.request, fabric, f"flow_groups[{group.position}].flows[{number}]")
+            for number, values in enumerate(stored)
+        ]
+        flow_groups.append(RegisteredFlowGroup(group.name, tuple(flows)))
+    row = job.row
+    return RegisteredJob(job.request, row.arrival_s, row.owner_token, tuple(flow_groups), row.tenant, job.task_graph)
+
+
+def _fitting_flow(values: _FlowValues, job: JobRequest, fabric: Fabric, field: str) -> RegisteredFlow:
     source_host, source_index, destination_host, destination_index, size_bytes, offset_s, *packet, is_assigned = values
-    five_tuple = FiveTuple(*packet)
+    five_tuple = FiveTuple.of_numbers(packet)
     ends = NicReference(source_host, source_index), NicReference(destination_host, destination_index)
     source, destination = check_flow(FlowRequest(*ends, size_bytes, offset_s, five_tuple), job, fabric, field)
     return RegisteredFlow(source, destination, size_bytes, offset_s, five_tuple, is_assigned)

@@ -6,9 +6,9 @@ from functools import partial
 from sqlalchemy import Connection, delete, func, select
 
 from controller.errors import StoreError
-from controller.leadership.exclusive import acquire_term
 from controller.store.database import Database
-from controller.store.leader_lease import DatabaseLease, require_term
+from controller.store.leader_lease import require_term
+from controller.store.offline import require_unused, take_term
 from controller.store.rows import shown
 from controller.store.schema import FLOW_GROUP, JOB
 
@@ -17,26 +17,20 @@ _HOLDER = "trainyard withdraw"
 
 
 class NothingWithdrawnError(StoreError):
-    """Nothing can be withdrawn: a controller runs, or there is no such job; nothing was changed."""
+    """There is no such job; nothing was changed."""
 
 
 async def withdraw_jobs(database: Database, names: Sequence[str]) -> dict[str, int]:
     """Withdraw jobs with all that belongs to them, all or none; returns how many flow groups each had.
 
-    It takes the lease as a controller does, so that none that comes meanwhile works with these jobs.
-
     Raises:
-        NothingWithdrawnError: A controller runs on the database, or has no such job.
+        InUseError: A controller runs on the database.
+        NothingWithdrawnError: The database has no such job.
         StoreError: The database cannot be used, or a controller leads on it.
     """
-    table = DatabaseLease(database)
-    record = await table.read()
-    if await table.is_running(record):
-        raise NothingWithdrawnError(
-            f"{database.name}: controller {shown(record.holder)} runs on it, in term {record.term}; stop it first"
-        )
+    await require_unused(database)
     await database.write(partial(_require_jobs, database.name, names))
-    term = await acquire_term(table, _HOLDER)
+    term = await take_term(database, _HOLDER)
     in_term = database.guarded(partial(require_term, term))
     return await in_term.write(partial(_withdraw, database.name, names))
 

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from controller.config import ControllerConfig, RecordConfig, SwitchAddress
+from controller.config import ControllerConfig, RecordConfig
 from controller.process.core import ControllerCore
 from controller.record.lines import text_of
 from controller.registry.requests import (
@@ -18,6 +18,7 @@ from controller.registry.requests import (
 from controller.southbound.recording import RecordingSouthbound
 from controller.store.facts import LAST_PLAN_NUMBER, record_lines
 from controller.store.store import Store
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.job import Profile
 from policies.task_graph import Computation
@@ -54,12 +55,13 @@ class Life:
             steering=self.steering,
             num_levels=4,
             lease_s=2.0,
+            policy_time_limit_s=None,  # however busy the machine is
             hash_seed=hash_seed,
             record=RecordConfig(plans=self.plans),
         )
         self.store = Store.open(self.database, self.clock)
         self.southbound = RecordingSouthbound(fabric.switches)
-        routing = Routing(fabric, hash_multipliers(fabric.switches, hash_seed))
+        self.routing = routing = Routing(fabric, hash_multipliers(fabric.switches, hash_seed))
         self.controller = ControllerCore(self.config, routing, self.southbound, self.clock, self.store)
 
     async def end(self) -> None:

@@ -136,3 +136,16 @@ def test_foreign_loads_are_written_by_link() -> None:
     body = dict(encode_telemetry(snapshot))[FOREIGN_LOADS]
     assert facts.decode_snapshot(1.0, [], None, json.loads(json.dumps(body)), None) == snapshot
     assert dict(encode_telemetry(facts.decode_snapshot(1.0, [], None, None, None)))[FOREIGN_LOADS] is None
+
+
+def test_paths_in_the_order_of_somebody_elses_groups_come_back_in_that_order() -> None:
+    codec, routing = _facts(TOPOLOGIES[2])
+    source, destination = (routing.fabric.nics[host][0] for host in (routing.fabric.hosts[0], routing.fabric.hosts[-1]))
+    five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 50_000, 4791)
+    paths = routing.candidate_paths(source, destination)
+    for order in (paths, paths[::-1], (paths[0], paths[2], paths[1], paths[3])):
+        flow = Flow(FlowKey("gpt", "ring", 0), five_tuple, 1000, 0.0, Paths(order), order[0])
+        job = Job("gpt", 0.0, 16, Profile(1.0, 0.5, 16.0), (FlowGroup("ring", (flow,)),))
+        body = json.loads(json.dumps(codec.encode_job(job)))
+        assert (body["candidates"] == [None]) == (order == paths)
+        assert codec.decode_job("gpt", body).flow_groups[0].flows[0].candidates == order

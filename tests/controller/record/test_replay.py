@@ -12,7 +12,7 @@ from controller.errors import StoreError
 from controller.record.facts import RecordError
 from controller.record.lines import read_decisions
 from controller.record.replay import Replayed, Verdict, replay, replay_under
-from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
+from controller.southbound.write_outcomes import SwitchWrite, WriteOutcome
 from policies.plan import Plan
 from policies.registry import find_policy, policy_names
 from tests.controller.record.lives import Life

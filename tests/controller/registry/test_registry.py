@@ -8,11 +8,13 @@ from controller.registry.admission import MAX_TRANSFER_S
 from controller.registry.errors import ConflictError, ExhaustedError, InvalidFieldError, UnknownJobError
 from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, JobRequest, NicReference
+from policies.flows import FlowKey
 from policies.job import Profile
 from topologies import addressing
 from topologies.addressing import (
     FIRST_SOURCE_PORT,
     FLOW_DESTINATION_PORT,
+    TCP_PROTOCOL,
     UDP_PROTOCOL,
     FiveTuple,
 )
@@ -81,6 +83,64 @@ def test_flows_get_the_lowest_free_source_port_of_their_addresses(
     assert first.flows[0].five_tuple.source_address == registry.fabric.nics["h0"][0].address
 
 
+def test_addresses_whose_flows_have_gone_leave_nothing_behind(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    registry.register_job(job, now_s=0.0)
+    there, back = ring.flows
+    moving = tuple(replace(there, tcp_port=port) for port in (40_000, 40_001, 40_001))
+    registry.register_flow_groups("gpt", [FlowGroupRequest("first", (there, there, back, *moving))])
+    assert registry._state.source_ports._next_free
+    registry.deregister("gpt")
+    for _ in registry.releasing():
+        pass
+    assert not registry._state.source_ports._next_free
+
+
+def test_ports_are_assigned_to_tcp_as_to_udp_but_apart_from_it_and_by_destination_port(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    registry.register_job(job, now_s=0.0)
+    there = ring.flows[0]
+    asked = (there, *(replace(there, tcp_port=port) for port in (40_000, 40_000, 40_001)))
+    _, (group,) = registry.register_flow_groups("gpt", [FlowGroupRequest("mixed", asked)])
+    assert [(*flow.five_tuple.service, flow.five_tuple.source_port - FIRST_SOURCE_PORT) for flow in group.flows] == [
+        (UDP_PROTOCOL, FLOW_DESTINATION_PORT, 0),
+        (TCP_PROTOCOL, 40_000, 0),
+        (TCP_PROTOCOL, 40_000, 1),
+        (TCP_PROTOCOL, 40_001, 0),
+    ]
+    assert all(flow.is_assigned for flow in group.flows)
+
+
+def test_a_tcp_flow_keeps_the_port_that_it_held_and_may_be_given_another(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest
+) -> None:
+    registry.register_job(job, now_s=0.0)
+    held = replace(ring.flows[0], tcp_port=40_000, held_source_port=FIRST_SOURCE_PORT + 7)
+    _, (group,) = registry.register_flow_groups("gpt", [FlowGroupRequest("g", (held, held))])
+    assert [flow.five_tuple.source_port - FIRST_SOURCE_PORT for flow in group.flows] == [7, 0]
+    key, moved = FlowKey("gpt", "g", 1), replace(group.flows[1].five_tuple, source_port=FIRST_SOURCE_PORT + 9)
+    assert registry.change_source_ports({key: moved}) == {key}
+    (flow,) = registry.jobs[0].flow_groups[0].flows[1:]
+    assert (flow.five_tuple, flow.is_assigned) == (moved, True)
+    is_new, (again,) = registry.register_flow_groups("gpt", [FlowGroupRequest("g", (held, held))])
+    assert (is_new, again.flows[1]) == (False, flow)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 40_000), (40_000, None), (40_000, 40_001)])
+def test_a_known_flow_leads_to_where_it_did(
+    registry: Registry, job: JobRequest, ring: FlowGroupRequest, before: int | None, after: int | None
+) -> None:
+    registry.register_job(job, now_s=0.0)
+    first, second = (FlowGroupRequest("g", (replace(ring.flows[0], tcp_port=port),)) for port in (before, after))
+    registry.register_flow_groups("gpt", [first])
+    with pytest.raises(ConflictError, match=r"flow_groups\[0\].name"):
+        registry.register_flow_groups("gpt", [second])
+    is_new, _ = registry.register_flow_groups("gpt", [first])
+    assert not is_new
+
+
 def test_assigned_five_tuples_differ_from_those_that_hosts_choose(
     registry: Registry, job: JobRequest, ring: FlowGroupRequest
 ) -> None:
@@ -116,6 +176,9 @@ def test_registering_a_flow_group_twice_changes_nothing(
         ({"size_bytes": (1 << 63) + 1}, "size_bytes"),
         ({"offset_s": -0.1}, "offset_s"),
         ({"five_tuple": FiveTuple(1, 2, UDP_PROTOCOL, 3, 4)}, "five_tuple.source_address"),
+        ({"tcp_port": 0}, "tcp_port"),
+        ({"tcp_port": 65_536}, "tcp_port"),
+        ({"tcp_port": 4, "five_tuple": FiveTuple(1, 2, TCP_PROTOCOL, 3, 4)}, "tcp_port"),
     ],
 )
 def test_an_invalid_flow_is_refused_and_changes_nothing(

@@ -30,9 +30,9 @@ def job(name: str, work: float = 1.0) -> JobRequest:
     return JobRequest(name, tuple(HOSTS), 4, Profile(1.0, 0.5, work))
 
 
-def group(name: str, *pairs: tuple[int, int]) -> FlowGroupRequest:
+def group(name: str, *pairs: tuple[int, int], tcp_port: int | None = None) -> FlowGroupRequest:
     flows = [
-        FlowRequest(NicReference(HOSTS[source], 0), NicReference(HOSTS[destination], 0), 10**6, 0.0)
+        FlowRequest(NicReference(HOSTS[source], 0), NicReference(HOSTS[destination], 0), 10**6, 0.0, tcp_port=tcp_port)
         for source, destination in pairs
     ]
     return FlowGroupRequest(name, tuple(flows))
@@ -112,7 +112,8 @@ def test_usage_is_what_a_recount_gives_whatever_is_changed_and_undone(seed: int)
                         registry.report_profile(name, Profile(1.0, 0.5, choose.randrange(5)))
                     case 3:
                         pairs = [choose.choice([(0, 1), (1, 2), (3, 0)]) for _ in range(choose.randrange(4))]
-                        registry.register_flow_groups(name, [group(f"{number}", *pairs)])
+                        tcp_port = choose.choice([None, 40_000, 40_001])
+                        registry.register_flow_groups(name, [group(f"{number}", *pairs, tcp_port=tcp_port)])
                     case _:
                         moved = {
                             FlowKey(name, of.name, 0): replace(of.flows[0].five_tuple, source_port=60_000 + number)

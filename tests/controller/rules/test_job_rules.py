@@ -13,7 +13,8 @@ from controller.registry.registry import Registry
 from controller.registry.requests import FlowGroupRequest, JobRequest
 from controller.rules.flow_rules import FlowRule, flow_rules
 from controller.rules.job_rules import JobRule, job_rules
-from controller.southbound.p4runtime.entries import JOB_PRIORITY, EntityKind, is_own, job_entry, key_of
+from controller.southbound.p4runtime.entries import JOB_PRIORITY, is_own, job_entry, key_of
+from controller.southbound.states import EntryKind
 from policies.plan import FlowPlan, Plan
 from policies.policy import decide
 from policies.registry import find_policy
@@ -39,8 +40,8 @@ def test_a_job_that_is_measured_has_the_level_above_all_others(
     nics = routing.fabric.nics
     before = _job_rules(taken.take(0.0, None), routing)
     assert before == {
-        "t0": (JobRule("t0", nics["h0"][0].address, "h2", level=0),),
-        "t1": (JobRule("t1", nics["h2"][0].address, "h0", level=0),),
+        "t0": (JobRule("t0", nics["h0"][0].address, "h2", nics["h2"][0].subnet, level=0),),
+        "t1": (JobRule("t1", nics["h2"][0].address, "h0", nics["h0"][0].subnet, level=0),),
     }
     results.profiled = job.name
     snapshot = taken.take(1.0, None)
@@ -73,10 +74,10 @@ def test_a_told_flow_between_the_same_hosts_keeps_its_own_level(
 def test_an_entry_is_the_same_once_a_switch_has_told_of_it(routing: Routing) -> None:
     schema = P4Schema(Path(ControllerConfig.model_fields["pipeline"].default) / "trainyard.p4info.txtpb")
     source = routing.fabric.nics["h0"][0].address
-    entry = job_entry(JobRule("t0", source, "h2", level=5), routing.fabric)
+    entry = job_entry(JobRule("t0", source, "h2", routing.fabric.nics["h2"][0].subnet, level=5))
     told = P4TableEntry.decode(entry.encode(schema), schema)
     assert key_of(told) == key_of(entry)
-    assert key_of(entry).kind is EntityKind.JOB
+    assert key_of(entry).kind is EntryKind.JOB
     assert told.action == entry.action
     assert entry.match is not None
     assert entry.match["destination_address"][0] < routing.fabric.nics["h2"][0].address

@@ -17,8 +17,8 @@ FABRIC = ClosSpecification(
 LEASE_S = 10.0
 
 
-def flow(ends: tuple[int, int], size_bytes: int, held: int | None) -> FlowRequest:
-    return FlowRequest(*(NicReference(f"h{end}", 0) for end in ends), size_bytes, 0.5, None, held)
+def flow(ends: tuple[int, int], size_bytes: int, held: int | None, tcp_port: int | None = None) -> FlowRequest:
+    return FlowRequest(*(NicReference(f"h{end}", 0) for end in ends), size_bytes, 0.5, None, held, tcp_port)
 
 
 def amend(registry: Registry, name: str, profile: Profile, graph: TaskGraphRequest) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from controller.errors import StoreError, UnknownOutcomeError
-from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
+from controller.southbound.write_outcomes import SwitchWrite, WriteOutcome
 from controller.store import audit
 from controller.store.audit import AuditTrail, Call, writes_between
 from controller.store.audit_entries import CallEntry, newest_entries
@@ -45,6 +45,19 @@ def _written(database: Database) -> list[int]:
         return [write["inserted"] for write in writes_between(-1, 1, connection)]
 
     return database.read(read)
+
+
+def test_a_zero_byte_of_a_client_keeps_no_entry_from_being_written(store: Store) -> None:
+    async def scenario() -> None:
+        store.trail.record_call(Call("someone", "", "", "RegisterJob", "a\0b", "refused"))
+        _note(store.trail, 1)
+        async with asyncio.timeout(PATIENCE_S):
+            await store.trail.flush()
+
+    asyncio.run(scenario())
+    entries = store.database.read(partial(newest_entries, 2))
+    assert [entry.subject for entry in entries if isinstance(entry, CallEntry)] == ["a\N{REPLACEMENT CHARACTER}b"]
+    assert _written(store.database) == [1]
 
 
 @contextmanager

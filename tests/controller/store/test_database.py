@@ -13,7 +13,7 @@ from controller.errors import StoreError
 from controller.store.addresses import url_of
 from controller.store.database import Database
 from controller.store.migration import Access
-from controller.store.schema import INSTANCE, METADATA, PROPERTY, SCHEMA_VERSION, SILENCE
+from controller.store.schema import INSTANCE, METADATA, PAUSE, PIN, PROPERTY, SCHEMA_VERSION, SILENCE
 from tests.controller.store.registering import restored
 
 
@@ -56,7 +56,7 @@ def test_a_newer_schema_is_refused_by_name(path: Path) -> None:
 
 def test_only_a_controller_adds_missing_tables_to_an_older_database(address: str) -> None:
     def make_older(connection: Connection) -> None:
-        METADATA.drop_all(connection, tables=(INSTANCE, SILENCE))
+        METADATA.drop_all(connection, tables=(INSTANCE, SILENCE, PAUSE, PIN))
         connection.execute(update(PROPERTY).values(value=1))
 
     def version(connection: Connection) -> object:

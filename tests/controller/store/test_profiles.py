@@ -14,7 +14,7 @@ from controller.registry.errors import CommitError
 from controller.registry.jobs import RegisteredJob
 from controller.registry.registry import Registry
 from controller.registry.requests import JobRequest
-from controller.store.schema import MEASURED, PROPERTY
+from controller.store.schema import MEASURED, PAUSE, PIN, PROPERTY
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
 from policies.job import Profile
@@ -176,7 +176,8 @@ def test_a_hanging_database_delays_nothing_and_the_newest_measurement_is_stored(
 
 def test_an_older_database_is_used(tmp_path: Path) -> None:
     life = Life(tmp_path / "db")
-    life.store.database.write_now(MEASURED.drop)
+    for later in (MEASURED, PAUSE, PIN):
+        life.store.database.write_now(later.drop)
     life.store.database.write_now(lambda connection: connection.execute(update(PROPERTY).values(value=1)))
     life.end()
     life = Life(tmp_path / "db")

@@ -109,7 +109,8 @@ _ENDS = {"g": (0, 2), "h": (2, 0), "i": (0, 2)}
 @st.composite
 def _groups(draw: st.DrawFn) -> FlowGroupRequest:
     name = draw(st.sampled_from(sorted(_ENDS)))
-    flows = draw(st.lists(st.tuples(st.integers(0, 1 << 63), st.none() | st.just(50_000)), max_size=3))
+    drawn_flows = st.tuples(st.integers(0, 1 << 63), st.none() | st.just(50_000), st.none() | st.just(40_000))
+    flows = draw(st.lists(drawn_flows, max_size=3))
     return FlowGroupRequest(name, tuple(flow(_ENDS[name], *drawn) for drawn in flows))
 
 
