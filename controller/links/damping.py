@@ -54,13 +54,20 @@ class FlapHistory:
         """Return the history after a fall; without damping the cable is never held."""
         if damping is None:
             return FlapHistory(fell_s=now_s, falls=self.falls + 1)
-        decayed = self.penalty * 2.0 ** ((self.fell_s - now_s) / damping.half_life_s)
-        penalty = min(decayed + 1, damping.ceiling)
+        penalty = min(self._decayed(now_s, damping) + 1, damping.ceiling)
         held_until_s = self.held_until_s
         if penalty > damping.cutoff or self.is_held(now_s):
             hold_s = min(damping.half_life_s * math.log2(penalty / damping.reuse), damping.longest_hold_s)
             held_until_s = max(held_until_s, round(now_s + hold_s, _TIMER_DIGITS))
         return FlapHistory(penalty, now_s, self.falls + 1, held_until_s)
+
+    def outage(self, now_s: float, damping: Damping | None) -> "FlapHistory":
+        """Return the history after the cable went out of use in another way, for which there is no penalty."""
+        penalty = 0.0 if damping is None else self._decayed(now_s, damping)
+        return FlapHistory(penalty, now_s, self.falls + 1, self.held_until_s)
+
+    def _decayed(self, now_s: float, damping: Damping) -> float:
+        return self.penalty * math.exp2((self.fell_s - now_s) / damping.half_life_s)
 
     def is_held(self, now_s: float) -> bool:
         """Return whether the cable must not be used, even if it is up."""

@@ -18,19 +18,42 @@ def removable_cables(fabric: Fabric, down: Set[int], unwanted: Iterable[int]) ->
     """
     removed = set(down)
     for cable in sorted(set(unwanted) - down):
-        ends = fabric.cables[cable].ends
-        if fabric.switch_index.keys() >= set(ends) and _are_connected(fabric, removed | {cable}, *ends):
+        first, second = fabric.cables[cable].ends
+        are_switches = fabric.switch_index.keys() >= {first, second}
+        if are_switches and second in _reached_from(fabric, removed | {cable}, first, second):
             removed.add(cable)
     return frozenset(removed - down)
 
 
-def _are_connected(fabric: Fabric, removed: Set[int], source: str, destination: str) -> bool:
-    """Return whether packets can go from one switch to another without the removed cables."""
-    seen, waiting = {source}, [source]
-    while waiting and destination not in seen:
+def num_parts(fabric: Fabric, removed: Set[int]) -> int:
+    """Return into how many parts the switches with hosts fall that reach each other without the removed cables.
+
+    A switch has hosts only as far as their own cables are left.
+    """
+    leaving = (link for host in fabric.hosts for link in fabric.links_from[host])
+    return len(parts(fabric, removed, {link.destination for link in leaving if link.index // 2 not in removed}))
+
+
+def parts(fabric: Fabric, removed: Set[int], switches: Set[str]) -> list[set[str]]:
+    """Return the parts into which switches fall without the removed cables, the one with the first of them first."""
+    found, waiting = [], frozenset(switches)
+    while waiting:
+        part = _reached_from(fabric, removed, min(waiting, key=fabric.switch_index.__getitem__))
+        waiting -= part
+        found.append(part)
+    return found
+
+
+def _reached_from(fabric: Fabric, removed: Set[int], first: str, wanted: str | None = None) -> set[str]:
+    """Return the switches that packets from one of them reach without the removed cables, itself included.
+
+    The search ends where it has found the ``wanted`` one.
+    """
+    seen, waiting = {first}, [first]
+    while waiting and wanted not in seen:
         for link in fabric.links_from[waiting.pop()]:
             neighbour = link.destination
             if link.index // 2 not in removed and neighbour in fabric.switch_index and neighbour not in seen:
                 seen.add(neighbour)
                 waiting.append(neighbour)
-    return destination in seen
+    return seen

@@ -1,6 +1,8 @@
 """Keep what profiling has measured of jobs, and tell when it no longer holds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from controller.profiling.rhythm import Rhythm
 from controller.profiling.shares import PathShare
@@ -50,6 +52,11 @@ class ProfilingResults:
     def measured(self, job: str) -> Measured | None:
         """Return what was measured of a job, None if nothing was yet."""
         return self._measured.get(job)
+
+    @property
+    def all(self) -> Mapping[str, Measured]:
+        """What was measured, by job."""
+        return MappingProxyType(self._measured)
 
     def record(self, job: str, measured: Measured) -> None:
         """Record the measurement of a job."""

@@ -56,6 +56,7 @@ class Profiler:
         self._counters = counters
         self._options = options
         self._own_level = num_levels - 1
+        self._wanted = options, num_levels
         self._bytes_per_count = bytes_per_count
         self._keep = keep
         self._arrival_s: dict[str, float] = {}
@@ -68,12 +69,17 @@ class Profiler:
         self._next_evaluation_s = 0.0
         self.next_turn_s: float | None = None
 
+    def use(self, options: ProfilingOptions, num_levels: int) -> None:
+        """Measure by these options, and at the uppermost of so many levels, from the next turn on."""
+        self._wanted = options, num_levels
+
     async def take_turn(self, now_s: float, snapshot: Snapshot | None) -> bool:
         """Do what is due while the Plan for ``snapshot`` is in force; return whether a new Plan is needed."""
+        has_changed = self._use_wanted()
         if self._own_level == 0:
-            return False
+            return has_changed
         jobs = {job.request.name: job for job in self._registry.jobs if job.request.profile is None}
-        has_changed = self._forget(jobs)
+        has_changed |= self._forget(jobs)
         for name, job in jobs.items():
             self._arrival_s.setdefault(name, job.arrival_s)
             self._due_s.setdefault(name, now_s)
@@ -88,6 +94,14 @@ class Profiler:
         else:
             self.next_turn_s = min(self._due_s.values(), default=None)
         return has_changed
+
+    def _use_wanted(self) -> bool:
+        """Take over other options; a measurement at another level ends, which is told by returning True."""
+        self._options, num_levels = self._wanted
+        if self._own_level == num_levels - 1:
+            return False
+        self._own_level = num_levels - 1
+        return self._end()
 
     def _forget(self, jobs: Mapping[str, RegisteredJob]) -> bool:
         """Drop the jobs that have left or report a profile by now."""

@@ -21,6 +21,9 @@ STANDARD_ERRORS = 3.0
 LEAST_SHARE = 0.05
 """Smallest foreign share of a link's rate; headers and acknowledgements, which no plan counts, take less."""
 
+COUNTERS = "port counters"
+"""Who reports what a switch without INT has counted, in the place of a host."""
+
 _SPACING_S = 0.2
 """Windows closer together show the same burst, so only one of them counts."""
 
@@ -63,7 +66,7 @@ class ForeignLoads:
 
     def __init__(self, fabric: Fabric, window_us: float, stale_after_s: float) -> None:
         self._rates_bps = np.array([link.rate_bps for link in fabric.links])
-        self._host_index = fabric.host_index
+        self._reporter_index = {**fabric.host_index, COUNTERS: len(fabric.hosts)}
         self._spacing_s = max(_SPACING_S, window_us / 1e6)
         self._stale_after_s = stale_after_s
         self._expected = self._iteration_s = np.zeros(len(fabric.links))
@@ -76,8 +79,8 @@ class ForeignLoads:
         self._expected, self._iteration_s = planned.utilisation[:num_links], planned.iteration_s[:num_links]
 
     def record(self, windows: WindowLoads, host: str) -> None:
-        """Record the windows that a host reports, at most one of each link."""
-        number = self._host_index[host]
+        """Record the windows that a host, or COUNTERS, reports, at most one of each link."""
+        number = self._reporter_index[host]
         of_link = self._estimates[windows.links]
         gaps_s = windows.came_s[:, np.newaxis] - of_link["last_s"]
         is_own = of_link["host"] == number
@@ -111,13 +114,31 @@ class ForeignLoads:
     def loads_bps(self, now_s: float) -> dict[int, float]:
         """Return the foreign load of every link that carries any."""
         estimates = self._estimates.copy()  # planning reads in another thread
-        shares, is_known = _shares(estimates)
+        median = self._median(*_shares(estimates), estimates, now_s)
+        links = np.flatnonzero(median > 0)
+        return dict(zip(links.tolist(), (median[links] * self._rates_bps[links]).tolist(), strict=True))
+
+    def utilisation(self, now_s: float) -> FloatArray:
+        """Return by link what all send, as a mean share of its rate; NaN where hosts have reported too few windows."""
+        weight, number = _weights(self._estimates)
+        mean = self._expected[:, np.newaxis] + self._estimates["sum"] / weight
+        return np.maximum(self._median(mean, number >= _LEAST_WINDOWS, self._estimates, now_s), 0.0)
+
+    def _median(
+        self, shares: FloatArray, is_known: NDArray[np.bool_], estimates: NDArray[np.void], now_s: float
+    ) -> FloatArray:
+        """Return by link the median over the hosts that report it, of two the lower; NaN where none does."""
         is_heard = is_known & (estimates["host"] >= 0) & (now_s - estimates["last_s"] <= self._stale_after_s)
         num_hosts = is_heard.sum(axis=1)
         in_order = np.sort(np.where(is_heard, shares, np.inf), axis=1)
-        median = in_order[np.arange(len(in_order)), np.maximum(num_hosts - 1, 0) // 2]
-        links = np.flatnonzero((num_hosts > 0) & (median > 0))
-        return dict(zip(links.tolist(), (median[links] * self._rates_bps[links]).tolist(), strict=True))
+        median: FloatArray = in_order[np.arange(len(in_order)), np.maximum(num_hosts - 1, 0) // 2]
+        return np.where(num_hosts > 0, median, np.nan)
+
+
+def _weights(estimates: NDArray[np.void]) -> tuple[FloatArray, FloatArray]:
+    """Return the weight of every host's windows, and how many windows of the same weight they amount to."""
+    weight: FloatArray = np.maximum(estimates["weight"], 1.0)
+    return weight, weight**2 / np.maximum(estimates["squared_weight"], 1.0)
 
 
 def _shares(estimates: NDArray[np.void]) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -128,8 +149,7 @@ def _shares(estimates: NDArray[np.void]) -> tuple[FloatArray, NDArray[np.bool_]]
     correlated: n values of a first-order autoregressive series with correlation r are worth n (1 - r)/(1 + r). Finally,
     a span T may contain one iteration of each job more than the mean, which adds the iteration's link time over T.
     """
-    weight = np.maximum(estimates["weight"], 1.0)
-    number = weight**2 / np.maximum(estimates["squared_weight"], 1.0)
+    weight, number = _weights(estimates)
     is_known = number >= _LEAST_WINDOWS
     mean = estimates["sum"] / weight
     spread = np.maximum(estimates["squares"] / weight - mean**2, _LEAST_SPREAD)

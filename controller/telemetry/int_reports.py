@@ -1,15 +1,14 @@
 """Decode the INT stacks that hosts report: the path of each probe, and what switches measured on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.telemetry.report_checks import RejectReason
 from hostlib.wire.int_md import HOP_FIELDS, HOP_PATH, HOP_WORDS, QUEUE_DEPTH_BITS, WORD_BYTES
-from topologies.fabric import Fabric, Nic, Path
+from topologies.fabric import Path
 
 NOT_KNOWN = -1
 """Marks a value that the switch did not know."""
@@ -56,18 +55,22 @@ class IntReportBatch:
         self.path_octets = [octets[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         self.contradictory = self._contradictory()
 
-    def samples(self, accepted: Mapping[int, tuple[Path, float]]) -> HopSamples:
+    def samples(self, accepted: Mapping[int, tuple[Path, float]], silent_links: Set[int] = frozenset()) -> HopSamples:
         """Return the measurements of the accepted stacks.
 
         Args:
             accepted: By position, in ascending order, the path of the probe and when it arrived.
+            silent_links: Links out of ordinary switches, which may have put no hop on the stack.
         """
         places = np.fromiter(accepted, dtype=np.int64)
         is_accepted = np.zeros(len(self._num_hops), dtype=bool)
         is_accepted[places] = True
         hops = self._hops[is_accepted.repeat(self._num_hops)]
         # The newest hop lies on top, and no switch sends on the first link of a path.
-        links = chain.from_iterable(path[:0:-1] for path, _ in accepted.values())
+        links = chain.from_iterable(
+            path[:0:-1] if len(path) - 1 == num_hops else (link for link in path[:0:-1] if link not in silent_links)
+            for (path, _), num_hops in zip(accepted.values(), self._num_hops[places].tolist(), strict=True)
+        )
         came_s = np.array([time_s for _, time_s in accepted.values()])
         queue = hops["queue"].astype(np.int64)
         return HopSamples(
@@ -86,43 +89,6 @@ class IntReportBatch:
         is_latency = (latency_us == _ONES_32) | (latency_us == egress_us - ingress_us)
         wrong = np.flatnonzero(has_times & ((egress_us < ingress_us) | ~is_latency))
         return frozenset(self._ends.searchsorted(wrong, side="right").tolist())
-
-
-class PathDecoder:
-    """Decodes the path of a probe from the switches and ports in its INT stack; INT numbers switches from 1."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self._links = fabric.links
-        self._node_ids = {name: index + 1 for name, index in fabric.switch_index.items()}
-        self._num_switches = len(fabric.switches)
-        self._link_by_egress = {
-            (self._node_ids[link.source], link.source_port): link.index
-            for link in fabric.links
-            if link.source in self._node_ids
-        }
-
-    def decode(self, path_octets: bytes, source: Nic, destination: Nic) -> Path | RejectReason:
-        """Return the path from NIC to NIC, or why the topology has none such.
-
-        A switch writes all ones for what it does not know, which is neither a switch nor a port.
-        """
-        if not path_octets:
-            return RejectReason.STACK
-        path = [source.link]
-        for node_id, ingress_port, egress_port in reversed(list(HOP_PATH.iter_unpack(path_octets))):
-            if not 1 <= node_id <= self._num_switches:
-                return RejectReason.UNKNOWN_SWITCH
-            before = self._links[path[-1]]
-            if (self._node_ids.get(before.destination), before.destination_port) != (node_id, ingress_port):
-                return RejectReason.NOT_ADJACENT
-            link = self._link_by_egress.get((node_id, egress_port))
-            if link is None:
-                return RejectReason.NOT_ADJACENT
-            path.append(link)
-        last = self._links[path[-1]]
-        if (last.destination, last.destination_port) != (destination.host, destination.index):
-            return RejectReason.NOT_ADJACENT
-        return tuple(path)
 
 
 def _known(column: NDArray[np.integer], ones: int) -> NDArray[np.int64]:

@@ -1,14 +1,14 @@
 """Keep what probes measured on every link: its load, and the delays and queues of each level."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from statistics import median_low
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controller.telemetry.int_reports import NOT_KNOWN, HopSamples
+from policies.arrays import FloatArray
 
 MAX_REPORTERS = 5
 """Hosts whose reports on the load of a link are kept, the most recent ones; the median is right while most are."""
@@ -42,10 +42,14 @@ class LinkMeasurement:
 
 
 class LinkMeasurements:
-    """Measurements by link; switches count bytes in windows of ``window_us``."""
+    """Measurements by link; switches count bytes in windows of ``window_us``.
+
+    Attributes:
+        bps_per_byte: The load for which a byte in a window stands.
+    """
 
     def __init__(self, window_us: float) -> None:
-        self._bps_per_byte = 8 * _US_PER_S / window_us
+        self.bps_per_byte = 8 * _US_PER_S / window_us
         self._by_link: dict[int, LinkMeasurement] = {}
 
     def record(self, samples: HopSamples, host: str) -> WindowLoads:
@@ -74,7 +78,7 @@ class LinkMeasurements:
             measured = by_link[link]
             measured.latency_us[level] = None if latency_us == NOT_KNOWN else latency_us
             measured.queue_packets[level] = None if queue_packets == NOT_KNOWN else queue_packets
-        window_bps = samples.window_bytes[last].astype(np.float64) * self._bps_per_byte
+        window_bps = samples.window_bytes[last].astype(np.float64) * self.bps_per_byte
         return WindowLoads(samples.links[last], samples.came_s[last], window_bps)
 
     def get(self, link: int) -> LinkMeasurement | None:
@@ -87,9 +91,26 @@ class LinkMeasurements:
         Of an even number it is the lower of the two in the middle; None where no host reported any.
         """
         measured = self._by_link.get(link)
-        by_host = () if measured is None else tuple(measured.window_bytes.copy().values())
-        recent = [window_bytes for came_s, window_bytes in by_host if came_s >= since_s]
-        return median_low(recent) * self._bps_per_byte if recent else None
+        if measured is None:
+            return None
+        by_host = tuple(measured.window_bytes.copy().values())
+        recent = sorted(window_bytes for came_s, window_bytes in by_host if came_s >= since_s)
+        return recent[(len(recent) - 1) // 2] * self.bps_per_byte if recent else None
+
+    def loads_bps(self, links: Iterable[int], since_s: float) -> FloatArray:
+        """Return the same of many links at once, NaN for None."""
+        by_link, found = self._by_link, []
+        for link in links:
+            measured = by_link.get(link)
+            if measured is None or measured.measured_s < since_s:
+                found.append(np.nan)
+            elif len(measured.window_bytes) == 1:
+                ((came_s, window_bytes),) = measured.window_bytes.values()
+                found.append(window_bytes * self.bps_per_byte if came_s >= since_s else np.nan)
+            else:
+                load_bps = self.load_bps(link, since_s)
+                found.append(np.nan if load_bps is None else load_bps)
+        return np.array(found)
 
 
 def _last(keys: NDArray[np.int64], counts: NDArray[np.bool_]) -> NDArray[np.int64]:

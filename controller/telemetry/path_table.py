@@ -133,6 +133,11 @@ class PathTable:
         return self._paths
 
     @property
+    def flow_ports(self) -> Set[int]:
+        """The ports of flows."""
+        return self._flow_ports
+
+    @property
     def links(self) -> frozenset[int]:
         """Links on any candidate path, without the first one, which no switch sends on."""
         return frozenset(link for path in self._paths for link in path[1:])

@@ -15,9 +15,10 @@ class ProbedPaths:
     With a known hash the paths of flows follow from it, and no host has to be believed.
     """
 
-    def __init__(self, telemetry: Telemetry, fabric_hash: FabricHash) -> None:
+    def __init__(self, telemetry: Telemetry, fabric_hash: FabricHash, *, has_ordinary_switches: bool = False) -> None:
         self._telemetry = telemetry
         self._fabric_hash = fabric_hash
+        self._has_ordinary_switches = has_ordinary_switches
         self._steered: frozenset[FiveTuple] = frozenset()
         self._num_rule_changes = 0
 
@@ -28,8 +29,8 @@ class ProbedPaths:
 
     @property
     def follows_rules(self) -> bool:
-        """Whether it matters which flows rules steer: where the hash is unknown."""
-        return self._fabric_hash is FabricHash.UNKNOWN
+        """Whether it matters which flows rules steer: where the hash of any switch is unknown."""
+        return self._fabric_hash is FabricHash.UNKNOWN or self._has_ordinary_switches
 
     def set_steered(self, steered: frozenset[FiveTuple]) -> None:
         """Set the flows that rules steer: probes do not show what an unknown hash does with them."""
@@ -41,6 +42,14 @@ class ProbedPaths:
         if self._fabric_hash is FabricHash.KNOWN:
             return None
         return None if flow in self._steered else self._telemetry.path_of(flow, now_s)
+
+    def seen_path(self, flow: FiveTuple, now_s: float) -> Path | None:
+        """Return the path that probes of a flow take, whether rules steer it or not; None if not known."""
+        return self._telemetry.path_of(flow, now_s)
+
+    def has_port(self, flow: FiveTuple, path: Path, now_s: float) -> bool:
+        """Return whether a source port is known that leads along a path without rules."""
+        return any(found not in self._steered for found in self._telemetry.flows_along(flow, path, now_s))
 
     @property
     def silent_links(self) -> frozenset[int]:
@@ -54,6 +63,14 @@ class ProbedPaths:
     def set_routing(self, routing: Routing) -> None:
         """Set how the switches route from now on."""
         self._telemetry.reroute(routing.dead)
+
+    def find_paths(self, whole: Routing) -> None:
+        """Find the candidate paths of a routing, which takes long, so that ``use_paths`` does not."""
+        self._telemetry.find_paths(whole)
+
+    def use_paths(self, whole: Routing) -> None:
+        """Use the candidate paths of a routing of the whole fabric from now on."""
+        self._telemetry.use_paths(whole)
 
     def steered_five_tuple(
         self, flow: FiveTuple, path: Path, taken: Container[FiveTuple], now_s: float

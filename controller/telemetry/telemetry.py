@@ -5,20 +5,24 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from controller.registry.errors import NotOwnerError
 from controller.telemetry.exchange import PairKey, ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
-from controller.telemetry.foreign_loads import ForeignLoads
-from controller.telemetry.int_reports import IntReportBatch, PathDecoder
+from controller.telemetry.foreign_loads import COUNTERS, ForeignLoads
+from controller.telemetry.int_reports import NOT_KNOWN, HopSamples, IntReportBatch
 from controller.telemetry.link_failures import LinkFailureDetector
 from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.pair_monitor import PairMonitor
+from controller.telemetry.path_decoding import PathDecoder
 from controller.telemetry.path_table import Candidate, Freshness
+from controller.telemetry.probed_cables import ProbedCables
 from controller.telemetry.report_checks import SILENCE_S, RejectReason, Reporters, check_arrival
 from hostlib.telemetry.parsing import Malformed
 from hostlib.telemetry.probe_agent import MAX_REPORTS
 from hostlib.telemetry.receiver import DropReason
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
-from hostlib.wire.sequence_window import Arrival
+from hostlib.wire.sequence_window import Arrival, SequenceWindow
 from hostlib.wire.session_window import SessionWindow
 from topologies.addressing import FiveTuple
 from topologies.fabric import Nic, Path
@@ -84,8 +88,9 @@ def ports_by_pair(flows: Iterable[FiveTuple]) -> dict[PairKey, set[int]]:
 class Telemetry:
     """The paths and loads of a fabric, as probes between its hosts show them.
 
-    ``set_probe_targets`` says for which flows hosts probe. Every report is checked against the topology and the other
-    reports; ``rejected`` counts those that fail, which change nothing else.
+    ``set_probe_targets`` says for which flows hosts probe; pairs whose paths cross a switch ``without_int``, other than
+    an ordinary one, are left out. Every report is checked against the topology and the other
+    reports; ``rejected`` counts those that fail, which change nothing else, and ``accepted`` the others.
     """
 
     def __init__(
@@ -94,9 +99,11 @@ class Telemetry:
         lease_s: float,
         stale_after_s: float = STALE_AFTER_S,
         window_us: float = UTILISATION_WINDOW_US,
+        without_int: Set[str] = frozenset(),
     ) -> None:
         self.version = 0
         """Rises whenever the path of a flow, the completeness of a pair, a silent link or a black hole changes."""
+        self.accepted = 0
         self.rejected: Counter[RejectReason] = Counter()
         self.dropped_by_hosts: dict[str, Mapping[str, int]] = {}
         self.links = LinkMeasurements(window_us)
@@ -107,6 +114,10 @@ class Telemetry:
         self._stale_after_s = stale_after_s
         self._min_interval_s = len(routing.fabric.hosts) / _MAX_EXCHANGES_PER_S
         self._decoder = PathDecoder(routing.fabric)
+        self.probed_cables = ProbedCables(routing.fabric)
+        self._without_int = frozenset(without_int)
+        ordinary = routing.fabric.ordinary_switches
+        self._silent_hops = frozenset(link.index for link in routing.fabric.links if link.source in ordinary)
         self._pairs: dict[PairKey, _Pair] = {}
         self._pairs_from: dict[str, dict[PairKey, _Pair]] = {}
         self._pairs_to: dict[str, dict[PairKey, _Pair]] = {}
@@ -127,8 +138,9 @@ class Telemetry:
             self._remove_pair(key)
             yield
         for key, flow_ports in ports.items():
-            pair = self._pairs.get(key) or self._add_pair(key)
-            pair.monitor.keep_ports(frozenset(flow_ports))
+            if not self._crosses_without_int(key):
+                pair = self._pairs.get(key) or self._add_pair(key)
+                pair.monitor.keep_ports(frozenset(flow_ports))
             yield
         self.version += self.silent_links != silent_links
 
@@ -159,6 +171,26 @@ class Telemetry:
             version,
             targets if version != exchange.targets_version else (),
         )
+
+    def record_counted(self, loads_bps: Mapping[int, float], now_s: float) -> None:
+        """Record the loads of links as the counters of switches without INT show them."""
+        links = np.fromiter(loads_bps, np.int64, len(loads_bps))
+        unknown = np.full(len(links), NOT_KNOWN)
+        window_bytes = np.fromiter(loads_bps.values(), np.float64, len(loads_bps)) / self.links.bps_per_byte
+        samples = HopSamples(
+            links=links,
+            came_s=np.full(len(links), now_s),
+            latency_us=unknown,
+            level=unknown,
+            queue_packets=unknown,
+            window_bytes=window_bytes.round().astype(np.int64),
+        )
+        self.foreign_loads.record(self.links.record(samples, COUNTERS), COUNTERS)
+
+    @property
+    def windows(self) -> tuple[SequenceWindow, ...]:
+        """Of every pair that is probed, the count of its probes."""
+        return tuple(pair.stream.window for pair in self._pairs.values())
 
     def pairs(self, now_s: float) -> tuple[PairView, ...]:
         """Return what is known of every pair that is probed, in the order of their addresses."""
@@ -197,6 +229,23 @@ class Telemetry:
         for pair in self._pairs.values():
             pair.monitor.reroute(dead_links)
 
+    def find_paths(self, routing: Routing) -> None:
+        """Find the paths of all pairs under a routing, which then knows them; for a thread beside the event loop."""
+        for pair in list(self._pairs.values()):
+            routing.candidate_paths(pair.source, pair.destination)
+
+    def use_paths(self, routing: Routing) -> None:
+        """Use the candidate paths of a routing; what is known of a pair whose paths are others is forgotten."""
+        if routing is self._routing:
+            return
+        self._routing = routing
+        for key, pair in list(self._pairs.items()):
+            if tuple(pair.monitor.table.paths) != tuple(routing.candidate_paths(pair.source, pair.destination)):
+                ports = pair.monitor.table.flow_ports
+                self._remove_pair(key)
+                self._add_pair(key).monitor.keep_ports(ports)
+                self.version += 1
+
     def flows_along(self, flow: FiveTuple, path: Path, now_s: float) -> tuple[FiveTuple, ...]:
         """Return the flow from every port that is known to lead along a path, lowest first."""
         pair = self._pairs.get(_pair_key(flow))
@@ -230,8 +279,9 @@ class Telemetry:
                 self.rejected[path] += 1
             else:
                 accepted[place] = path, now_s - report.age_ns / _NS_PER_S
+        self.accepted += len(accepted)
         if accepted:
-            self.foreign_loads.record(self.links.record(batch.samples(accepted), host), host)
+            self.foreign_loads.record(self.links.record(batch.samples(accepted, self._silent_hops), host), host)
 
     def _take_report(
         self, report: ProbeReport, path_octets: bytes, is_contradictory: bool, host: str, clock_ns: int, now_s: float
@@ -256,6 +306,8 @@ class Telemetry:
             return reason
         path = pair.paths.get(path_octets) or self._decoder.decode(path_octets, pair.source, pair.destination)
         if isinstance(path, RejectReason):
+            if path is RejectReason.NOT_ADJACENT:
+                self.probed_cables.note(path_octets)
             return path
         if is_contradictory:
             return RejectReason.HOP_TIMES
@@ -291,6 +343,14 @@ class Telemetry:
             digest = hashlib.blake2b(b"".join(target.octets() for target in targets), digest_size=8)
             self._targets[host] = (int.from_bytes(digest.digest()) if targets else 0), targets
         return self._targets[host]
+
+    def _crosses_without_int(self, key: PairKey) -> bool:
+        """Whether a path between two NICs crosses a switch that knows no INT: probes would show nothing there."""
+        if not self._without_int:
+            return False
+        paths = self._routing.whole.candidate_paths(self._nic_by_address[key[0]], self._nic_by_address[key[1]])
+        links = self._routing.fabric.links
+        return any(links[link].source in self._without_int for path in paths for link in path)
 
     def _add_pair(self, key: PairKey) -> _Pair:
         source, destination = self._nic_by_address[key[0]], self._nic_by_address[key[1]]

@@ -159,3 +159,61 @@ def test_what_probes_miss_cuts_nobody_off(fabric: Fabric) -> None:
     uplinks = [link.index for link in fabric.links_from["t0"] if link.destination in fabric.switch_index]
     health.set_silent_links(uplinks, 0.0)
     assert health.dead_links(0.0) == {one for link in uplinks[:-1] for one in (link, fabric.reverse(link))}
+
+
+def test_a_misplaced_cable_is_dead_though_it_cuts_somebody_off_and_costs_no_penalty(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, DAMPING)
+    uplinks = [link.index for link in fabric.links_from["t0"] if link.destination in fabric.switch_index]
+    both_ways = {one for link in uplinks for one in (link, fabric.reverse(link))}
+    for now_s in range(10):
+        health.set_found_cables(frozenset(link // 2 for link in uplinks), frozenset(), frozenset(), float(now_s))
+        assert health.dead_links(float(now_s)) == both_ways
+        assert {cable.state for cable in health.dead_cables(float(now_s))} == {LinkState.MISPLACED}
+        health.set_found_cables(frozenset(), frozenset(), frozenset(), now_s + 0.5)
+        assert health.dead_links(now_s + 0.5) == frozenset()
+
+
+def test_a_misplaced_cable_whose_port_goes_down_is_down(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, DAMPING)
+    link = fabric.links_from["t0"][-1]
+    health.set_found_cables(frozenset((link.index // 2,)), frozenset(), frozenset(), 0.0)
+    health.set_port_states(states(fabric, ("t0", link.source_port)), 1.0)
+    [cable] = health.dead_cables(1.0)
+    assert (cable.state, cable.falls) == (LinkState.DOWN, 1)
+    health.set_found_cables(frozenset(), frozenset(), frozenset(), 2.0)
+    assert health.dead_links(2.0)
+    health.set_port_states(states(fabric), 3.0)
+    assert health.dead_links(3.0) == frozenset()
+
+
+def test_an_unheard_cable_stays_where_somebody_needs_it(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, DAMPING)
+    uplinks = [link.index for link in fabric.links_from["t0"] if link.destination in fabric.switch_index]
+    health.set_found_cables(frozenset(), frozenset(link // 2 for link in uplinks), frozenset(), 0.0)
+    assert health.dead_links(0.0) == {one for link in uplinks[:-1] for one in (link, fabric.reverse(link))}
+    assert {cable.state for cable in health.dead_cables(0.0)} == {LinkState.UNHEARD}
+
+
+def test_a_cable_that_was_confirmed_and_comes_up_waits_until_it_is_again_and_not_for_ever(fabric: Fabric) -> None:
+    health = LinkHealth(fabric, None)
+    link = fabric.links_from["t0"][-1]
+    dead = {link.index, fabric.reverse(link.index)}
+    cable = frozenset((link.index // 2,))
+    port = "t0", link.source_port
+
+    def flap(now_s: float) -> None:
+        health.set_port_states(states(fabric, port), now_s)
+        health.set_port_states(states(fabric), now_s)
+
+    flap(0.0)
+    assert health.dead_links(0.0) == frozenset()  # nobody confirms anything here
+    health.set_found_cables(frozenset(), frozenset(), cable, 1.0)
+    flap(2.0)
+    assert health.dead_links(2.0) == dead
+    assert [dead_cable.state for dead_cable in health.dead_cables(2.0)] == [LinkState.UNHEARD]
+    health.set_found_cables(frozenset(), frozenset(), cable, 2.5)
+    assert health.dead_links(2.5) == frozenset()
+    flap(3.0)
+    assert health.dead_links(7.9) == dead
+    assert health.next_release_s(7.9) == 8.0
+    assert health.dead_links(8.0) == frozenset()

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from controller.clock import WallClock
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
 from controller.process.core import ControllerCore
 from controller.registry.requests import JobRequest
 from controller.rules.job_rules import JobRule
 from controller.southbound.recording import RecordingSouthbound
+from controller.switch_addresses import SwitchAddress
 from tests.patience import PATIENCE_S
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing

@@ -184,3 +184,25 @@ def test_what_nobody_tells_of_any_more_is_forgotten() -> None:
     # What comes then is new.
     link.tell(40.0, 0.5)
     assert link.found(40.0) == 0.0
+
+
+def test_the_utilisation_is_the_mean_that_is_sent_whatever_was_expected() -> None:
+    for planned in (0.0, 0.3, 2.0):
+        link = Link(planned, planned)
+        assert np.isnan(link.loads.utilisation(0.0)).all()
+        for time_s in np.arange(40) / 4:
+            link.tell(time_s, (0.1, 0.5)[int(time_s * 4) % 2])
+        found = link.loads.utilisation(10.0)
+        assert found[LINK] == pytest.approx(0.3, abs=0.02)
+        assert np.isnan(np.delete(found, LINK)).all()
+        assert np.isnan(link.loads.utilisation(10.0 + STALE_AFTER_S)).all()
+
+
+def test_the_utilisation_is_known_from_enough_windows_and_is_the_median_over_hosts() -> None:
+    link = Link()
+    for number in range(12):
+        for host, share in (("h0", 0.2), ("h1", 0.4), ("h2", 1.0)):
+            link.tell(number / 2, share, host)
+        found = link.loads.utilisation(number / 2)[LINK]
+        assert np.isnan(found) == (number < 7) or number in (7, 8, 9)
+    assert found == pytest.approx(0.4)

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +19,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from tests.controller.telemetry.probed import flow_between
 from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, samples, stack
 from topologies.fabric import Path
+from topologies.given_routing import GivenRoutes, GivenRouting
 from topologies.routing import Routing
 
 NS_PER_S = 1_000_000_000
@@ -368,3 +370,24 @@ def test_what_agents_have_dropped_is_known_by_host(controller: Controller) -> No
     controller.telemetry.reporters.authorise("h2", "token", 0.0)
     exchange(controller.telemetry, request, 0.0)
     assert controller.telemetry.dropped_by_hosts == {"h2": {Malformed.VERSION: 3}}
+
+
+def test_a_routing_that_is_found_on_switches_replaces_the_candidates_of_a_pair(controller: Controller) -> None:
+    telemetry, routing = controller.telemetry, controller.routing
+    controller.tell([controller.report(controller.paths[0])])
+    given = {switch: GivenRoutes(routing.routes(switch), 1) for switch in routing.fabric.switches}
+    telemetry.use_paths(GivenRouting(routing.fabric, given))
+    assert tuple(controller.seen()) == controller.paths
+    [pair] = telemetry.pairs(0.0)
+    assert pair.received == 1
+    source = routing.fabric.nics["h0"][0]
+    tor = routing.fabric.links[source.link].destination
+    one_way = tuple(
+        replace(route, links=route.links[:1]) if len(route.links) > 1 else route for route in routing.routes(tor)
+    )
+    telemetry.use_paths(GivenRouting(routing.fabric, given | {tor: GivenRoutes(one_way, 1)}))
+    seen = controller.seen()
+    assert 0 < len(seen) < len(controller.paths)
+    left_out = next(path for path in controller.paths if path not in seen)
+    controller.tell([controller.report(left_out)])
+    assert telemetry.rejected[RejectReason.NOT_A_CANDIDATE] == 1
