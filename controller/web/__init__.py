@@ -1,0 +1,1 @@
+"""What the controller serves over HTTP: its health, metrics, and a page."""
