@@ -11,6 +11,7 @@
 ``southbound``         the switches, over P4Runtime and gNMI
 ``store``, ``record``  the database, and the record of decisions in it
 ``leadership``         leader election among controllers that share a database
+``web``                health and metrics over HTTP
 ``process``            the daemon
 ====================== ===================================================================
 

@@ -74,6 +74,11 @@ class SerialExecutor(Executor):
         self._is_closed = False
         self._thread: Thread | None = None
 
+    @property
+    def num_waiting(self) -> int:
+        """How many calls wait for the thread."""
+        return self._waiting.qsize()
+
     def submit(self, call: Callable[..., _ResultT], /, *arguments: Any, **named: Any) -> "Future[_ResultT]":
         """Queue a call; see ``concurrent.futures.Executor``. Raises RuntimeError where the executor is closed."""
         if self._is_closed:

@@ -10,12 +10,16 @@ Example::
     policy: crux
     database: controller.db
 
-Unknown keys are refused. ``load_config`` reports all problems of a file at once.
+Unknown keys are refused. ``topology`` may be the name of a fabric file, relative to this one. ``load_config`` reports
+all problems of a file at once.
 """
 
 import socket
+from collections import Counter
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -26,23 +30,24 @@ from controller.access.tls_files import ServerTls, TlsFiles
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
+from controller.switch_addresses import OpenFlowConfig, SwitchAddress, address_of, check_local, check_openflow_local
 from hostlib.addresses import check_host_port, check_server, is_local, socket_path
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
 from topologies.bounds import at_least
-from topologies.documents import DocumentError, read_document
+from topologies.documents import DocumentError, read_configuration
 from topologies.ecmp import FabricHash
-from topologies.files import shown_path
+from topologies.fabric import Control
+from topologies.fabric_specification import FabricSpecification
+from topologies.logs import LogFormat, LogLevel
 from topologies.names import PlainName
-from topologies.problems import problem_of_error
+from topologies.problems import Problem, as_mapping, problem_of_error
 from topologies.specification import Topology
 from topologies.steering import Steering
 
 _PIPELINE = Path(__file__).resolve().parent.parent / "p4src" / "build"
 
 
-HostPort = Annotated[str, AfterValidator(check_host_port)]
-"""The address of a server: a host name or an IP address, and a port."""
 ListenAddress = Annotated[str, AfterValidator(partial(check_server, first_port=0))]
 """The address of a listener: a host and a port, 0 for any that is free, or a Unix socket."""
 
@@ -50,15 +55,11 @@ ListenAddress = Annotated[str, AfterValidator(partial(check_server, first_port=0
 _Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), at_least(1e-6)]
 
 
-class SwitchAddress(BaseModel):
-    """The P4Runtime address of a switch of the topology, and its gNMI address if that differs."""
+class BaseRouting(StrEnum):
+    """Who fills the tables by which switches route what no rule steers."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    address: HostPort
-    device_id: Annotated[int, Field(ge=1, lt=1 << 64)] = 1
-    gnmi: HostPort | None = None
+    OURS = "ours"
+    OTHER = "other"
 
 
 class LeadershipConfig(BaseModel):
@@ -83,6 +84,30 @@ class RecordConfig(BaseModel):
     """For how many days the requests to switches are kept."""
 
 
+class WebConfig(BaseModel):
+    """The HTTP address of health, metrics and the page."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: Annotated[str, AfterValidator(partial(check_host_port, first_port=0))] = "127.0.0.1:4791"
+    tls: ServerTls | None = None
+    """TLS there; None: that of the gRPC services, where these have one."""
+
+
+class LogConfig(BaseModel):
+    """The log on stderr. ``trainyard controller`` has options for both keys, which win.
+
+    ``controller.events.log_from`` changes the level of a controller that runs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: LogLevel = LogLevel.INFO
+    """The least level of what is logged."""
+    format: LogFormat = LogFormat.TEXT
+    """Text for people, or one JSON object in a line."""
+
+
 class ControllerConfig(BaseModel):
     """The configuration of a controller."""
 
@@ -92,6 +117,10 @@ class ControllerConfig(BaseModel):
     """The address of the gRPC services."""
     tls: ServerTls | None = None
     """TLS of these services; needed where the address can be reached from the network."""
+    web: WebConfig | None = None
+    """Where health, metrics and the page are served; None: nowhere."""
+    log: LogConfig = LogConfig()
+    """What is logged, and how."""
     tokens: Path | None = None
     """A file of tokens, each with an identity; read again when it changes."""
     jwt: JwtOptions | None = None
@@ -105,9 +134,12 @@ class ControllerConfig(BaseModel):
     insecure: bool = False
     """Whether plain text is allowed on addresses that can be reached from the network."""
     topology: Topology
-    switches: tuple[SwitchAddress, ...]
+    switches: tuple[SwitchAddress, ...] | None = None
+    """Where switches are; None: where the topology says, if it is of kind ``fabric``."""
+    base_routing: BaseRouting = BaseRouting.OURS
+    """Whether the controller writes base routing, or reads what another client of the switches has written."""
     hash: FabricHash = FabricHash.KNOWN
-    """Whether the hash of the switches is known."""
+    """Whether the hash of the switches is known; unknown where the key is left out and a switch speaks OpenFlow."""
     hash_seed: int = 1
     """The seed from which every switch has a hash of its own."""
     policy: PolicySource = DEFAULT_POLICY
@@ -123,6 +155,8 @@ class ControllerConfig(BaseModel):
     """A longer decision is abandoned, and the Plan before stays in force; None: no limit."""
     switch_tls: TlsFiles | None = None
     """The files for TLS with switches, P4Runtime and gNMI; None: plain text."""
+    openflow: OpenFlowConfig = OpenFlowConfig()
+    """How switches that speak OpenFlow reach the controller."""
     read_back_s: Annotated[float, Field(ge=0.1, allow_inf_nan=False)] | None = 30.0
     """How often every switch is read back, and what somebody else has changed is repaired; None: never."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
@@ -135,6 +169,8 @@ class ControllerConfig(BaseModel):
     """The length of the windows in which switches count bytes."""
     reads_ports: bool = True
     """Whether the controller asks switches by gNMI which ports are up."""
+    discovery: bool | None = None
+    """Whether the controller finds out cables and MACs itself; None: where the topology is of kind ``fabric``."""
     damping: Damping | None = Damping()
     """Damping of cables that flap; None: a cable that is up is used."""
     profiling: ProfilingOptions = ProfilingOptions()
@@ -143,6 +179,52 @@ class ControllerConfig(BaseModel):
     """The bytes for which one byte that switches count stands: more than 1 where rates and sizes are scaled down."""
     leadership: LeadershipConfig | None = None
     """Set where several controllers share the database; None: this is the only one."""
+
+    @cached_property
+    def switch_addresses(self) -> tuple[SwitchAddress, ...]:
+        """Where the switches are that take rules, from ``switches`` or from the topology.
+
+        Raises ValueError where neither says.
+        """
+        if self.switches is not None:
+            return self.switches
+        if not isinstance(self.topology, FabricSpecification):
+            raise ValueError("switches: missing; this key is required")
+        ours = [switch for switch in self.topology.switches if switch.control is Control.OURS]
+        if without := [switch.name for switch in ours if switch.p4runtime is None and switch.openflow is None]:
+            raise ValueError(
+                f"switches: no address for {', '.join(without)}:"
+                " the topology has neither p4runtime nor openflow of them"
+            )
+        return tuple(map(address_of, ours))
+
+    @property
+    def openflow_addresses(self) -> tuple[SwitchAddress, ...]:
+        """The switches that speak OpenFlow."""
+        return tuple(address for address in self.switch_addresses if address.openflow is not None)
+
+    @property
+    def p4runtime_addresses(self) -> tuple[SwitchAddress, ...]:
+        """The switches that speak P4Runtime."""
+        return tuple(address for address in self.switch_addresses if address.openflow is None)
+
+    def logging(self, level: LogLevel | None, form: LogFormat | None) -> "ControllerConfig":
+        """The same configuration with another level and format of the log; None: as it is."""
+        changes = {"level": level, "format": form}
+        given = {key: value for key, value in changes.items() if value is not None}
+        return self.model_copy(update={"log": self.log.model_copy(update=given)})
+
+    @property
+    def discovers(self) -> bool:
+        """Whether the controller finds out cables and MACs itself."""
+        if self.discovery is not None:
+            return self.discovery
+        return isinstance(self.topology, FabricSpecification) and self.base_routing is BaseRouting.OURS
+
+    @property
+    def web_tls(self) -> ServerTls | None:
+        """TLS of health, metrics and the page; None: plain text."""
+        return None if self.web is None else self.web.tls or self.tls
 
     @property
     def has_identities(self) -> bool:
@@ -158,6 +240,11 @@ class ControllerConfig(BaseModel):
         if self.tls is None and not self.insecure and not is_local(self.listen):
             raise ValueError(
                 f"listen: {self.listen} can be reached from the network: set tls (docs/security.md), or write down"
+                " insecure: true"
+            )
+        if self.web is not None and self.web_tls is None and not self.insecure and not is_local(self.web.listen):
+            raise ValueError(
+                f"web: {self.web.listen} can be reached from the network: set tls (docs/security.md), or write down"
                 " insecure: true"
             )
         if self.tls is not None and socket_path(self.listen) is not None:
@@ -176,26 +263,54 @@ class ControllerConfig(BaseModel):
 
     @model_validator(mode="after")
     def _switches_are_those_of_the_topology(self) -> Self:
+        if self.switches is None:
+            return self
         names = [switch.name for switch in self.switches]
-        expected = self.topology.build().switches
-        if unknown := sorted(set(names) - set(expected)):
+        fabric = self.topology.build()
+        expected = set(fabric.switches) - fabric.ordinary_switches
+        if unknown := sorted(set(names) - set(fabric.switches)):
             raise ValueError(f"switches: not in the topology: {', '.join(unknown)}")
-        if missing := sorted(set(expected) - set(names)):
+        if ordinary := sorted(fabric.ordinary_switches.intersection(names)):
+            raise ValueError(f"switches: control is dscp_only, so nothing is written there: {', '.join(ordinary)}")
+        if missing := sorted(expected - set(names)):
             raise ValueError(f"switches: no address for {', '.join(missing)}")
         if len(names) != len(set(names)):
             raise ValueError("switches: a name is listed twice")
         return self
 
     @model_validator(mode="after")
+    def _base_routing_of_others_is_read(self) -> Self:
+        if self.base_routing is BaseRouting.OTHER and self.discovery:
+            raise ValueError("discovery: not with base_routing: other, which answers ARP and knows neighbours itself")
+        if self.base_routing is BaseRouting.OTHER and self.read_back_s is None:
+            raise ValueError("base_routing: other needs read_back_s, by which the controller hears of changes")
+        return self
+
+    @model_validator(mode="after")
     def _switches_are_reached_safely(self) -> Self:
-        far = [
-            switch.name for switch in self.switches for at in (switch.address, switch.gnmi) if at and not is_local(at)
-        ]
-        if far and self.switch_tls is None and not self.insecure:
-            raise ValueError(
-                f"switches: {far[0]} is reached over the network: set switch_tls (docs/security.md), or write down"
-                " insecure: true"
-            )
+        if self.switches is None and not isinstance(self.topology, FabricSpecification):
+            return self  # ``load_config`` tells it beside all other problems
+        if self.switch_tls is None and not self.insecure:
+            check_local(self.p4runtime_addresses)
+        if self.openflow.tls is None and not self.insecure:
+            check_openflow_local(self.openflow_addresses, self.openflow.listen)
+        return self
+
+    @model_validator(mode="after")
+    def _switches_that_speak_openflow_fit(self) -> Self:
+        if self.switches is None and not isinstance(self.topology, FabricSpecification):
+            return self
+        datapaths = Counter(address.device for address in self.openflow_addresses)
+        if not datapaths:
+            return self
+        names = ", ".join(address.name for address in self.openflow_addresses)
+        if repeated := [datapath_id for datapath_id, count in datapaths.items() if count > 1]:
+            raise ValueError(f"switches: the datapath id {repeated[0]:#x} is listed twice")
+        if self.base_routing is BaseRouting.OTHER:
+            raise ValueError(f"base_routing: other is not possible with switches that speak OpenFlow: {names}")
+        if "hash" in self.model_fields_set and self.hash is FabricHash.KNOWN:
+            raise ValueError(f"hash: known is not possible with switches that speak OpenFlow: {names}")
+        self.__dict__["hash"] = FabricHash.UNKNOWN  # the model is frozen
         return self
 
 
@@ -206,14 +321,30 @@ class ConfigError(DaemonError, DocumentError):
 def load_config(path: Path) -> ControllerConfig:
     """Read the configuration from a YAML file. Raises ConfigError with all its problems."""
     try:
-        document = read_document(path)
+        document = read_configuration(path)
     except DocumentError as error:
         raise ConfigError(error.messages) from error
     problems = list(document.problems)
+    contents = as_mapping(document.contents)
+    if contents and "switches" not in contents and as_mapping(contents.get("topology")).get("kind") != "fabric":
+        problems.append(Problem(("switches",), "missing; this key is required"))
     try:
         config = ControllerConfig.model_validate(document.contents)
     except ValidationError as error:
         problems += [problem_of_error(fault, document.contents, ControllerConfig) for fault in error.errors()]
     if problems:
-        raise ConfigError(tuple(f"{shown_path(path)}: {problem}" for problem in problems))
+        raise ConfigError(document.messages(problems))
     return config
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """The file of a controller's configuration, and the options of its command that win over it; None: the file's."""
+
+    path: Path
+    log_level: LogLevel | None = None
+    log_format: LogFormat | None = None
+
+    def read(self) -> ControllerConfig:
+        """Read the configuration as the file has it now. Raises ConfigError with all its problems."""
+        return load_config(self.path).logging(self.log_level, self.log_format)

@@ -11,6 +11,9 @@ from time import monotonic, process_time, thread_time
 from types import FrameType
 from typing import Any
 
+from controller.events import EventKind, log_event
+from controller.metrics import LOOP_LAG
+
 _LOG = logging.getLogger(__name__)
 
 PERIOD_S = 0.01
@@ -85,6 +88,7 @@ class Watchdog:
     def note(self, late_s: float, collecting_s: float = 0.0) -> None:
         """Count a delay of the timer, of which garbage collection took ``collecting_s``."""
         seen, self._seen = self._seen, ""
+        LOOP_LAG.observe(late_s)
         self.worst_stall_s = max(self.worst_stall_s, late_s)
         if late_s <= STALL_S:
             return
@@ -99,8 +103,16 @@ class Watchdog:
             return
         collecting = f"; garbage collection took {collecting_s:.2f} s of it" if collecting_s > STALL_S else ""
         before = f"; {self._not_logged} more since the last such line" if self._not_logged else ""
-        _LOG.warning(
-            "the event loop stood still for %.2f s%s%s%s", late_s, f", {seen}" if seen else "", collecting, before
+        log_event(
+            _LOG,
+            logging.WARNING,
+            EventKind.LOOP_LATE,
+            "the event loop stood still for %.2f s%s%s%s",
+            late_s,
+            f", {seen}" if seen else "",
+            collecting,
+            before,
+            late_s=round(late_s, 3),
         )
         self._logged_s, self._not_logged = now_s, 0
 

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import grpc.aio
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from controller.access.credentials import ShownCredentials
 from controller.access.errors import UnauthenticatedError
 from controller.access.identity import Identity, IdentityError, identity, unknown_identity
 from controller.access.options import JwtOptions
@@ -18,15 +18,12 @@ from controller.access.signed_tokens import parse_key, verify
 from controller.access.tokens import KnownToken, parse_tokens, token_hash
 
 _MOST_REMEMBERED = 10_000
-_LONGEST_TOKEN = 8_192
-
-_Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class Authenticator(Protocol):
     """Tells who makes a call."""
 
-    def identify(self, context: _Context) -> Identity:
+    def identify(self, shown: ShownCredentials) -> Identity:
         """Return the caller's identity. Raises UnauthenticatedError."""
         ...
 
@@ -37,7 +34,7 @@ class Anybody:
     def __init__(self, *, agents: bool = False) -> None:
         self._identity = unknown_identity(agents=agents)
 
-    def identify(self, _: _Context) -> Identity:
+    def identify(self, _: ShownCredentials) -> Identity:
         """Return the unknown identity."""
         return self._identity
 
@@ -62,14 +59,13 @@ class CredentialsAuthenticator:
         self._now_s = now_s
         self._verified: dict[Hashable, KnownToken] = {}
 
-    def identify(self, context: _Context) -> Identity:
+    def identify(self, shown: ShownCredentials) -> Identity:
         """Return the identity of the token that a call carries, else that of the client certificate.
 
         Raises:
             UnauthenticatedError: There is neither, or what there is does not hold.
         """
-        certificate = _certificate(context)
-        token = _token(context)
+        token, certificate = shown.token, shown.certificate
         if token is not None:
             known = self._of_token(token, certificate)
         elif certificate is not None:
@@ -107,24 +103,6 @@ def authenticator(tokens: Path | None, signed: JwtOptions | None) -> Credentials
         None if tokens is None else ReloadingFiles((tokens,), parse_tokens),
         None if signed is None else (ReloadingFiles((signed.key,), partial(parse_key, signed.algorithm)), signed),
     )
-
-
-def _token(context: _Context) -> str | None:
-    """The token in a call's metadata; None where there is none. Raises UnauthenticatedError."""
-    given = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
-    if not given:
-        return None
-    kind, _, token = str(given[0]).partition(" ")
-    if len(given) > 1 or kind.lower() != "bearer" or not token or len(token) > _LONGEST_TOKEN:
-        raise UnauthenticatedError("authorization: expected one token, as in 'Bearer TOKEN'")
-    return token
-
-
-def _certificate(context: _Context) -> str | None:
-    """The client certificate (PEM) of a call's connection, which TLS has verified; None where there is none."""
-    for octets in context.auth_context().get("x509_pem_cert", ()):
-        return octets.decode()
-    return None
 
 
 def _of_certificate(pem: str) -> KnownToken:

@@ -15,7 +15,7 @@ class Role(StrEnum):
     AGENT = "agent"
     """Report probes for the host that it is named after."""
     OPERATOR = "operator"
-    """Withdraw jobs."""
+    """Withdraw jobs, drain switches, cables and hosts, pause planning, pin levels and paths."""
     VIEWER = "viewer"
     """Read everything: jobs, flows, rules, switches, links, explanations."""
 

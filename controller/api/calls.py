@@ -19,11 +19,16 @@ from google.protobuf.message import DecodeError
 from controller.access.authenticator import Anybody, Authenticator
 from controller.access.budget import Budget
 from controller.access.connections import ConnectionLimitError, ConnectionTable
+from controller.access.credentials import credentials_of_call
 from controller.access.errors import ForbiddenError, UnauthenticatedError
 from controller.access.identity import Identity, Role
 from controller.access.options import UNLIMITED, Quotas
+from controller.access.refusal_log import RefusalLog
 from controller.api.errors import BusyError, NothingPlannedError, NothingToExplainError
 from controller.api.rate_limiter import RateLimiter, RateLimitError
+from controller.links.drains import CutOffError, UnknownDrainError
+from controller.metrics import CALLS, TENANTS
+from controller.planning.pin_requests import UnfitPinError, UnknownPinError
 from controller.registry.attendance import Attendance
 from controller.registry.errors import (
     CommitError,
@@ -43,12 +48,10 @@ TAKE_LIMIT_S = 60.0
 """How long a client may take for one message of an answer."""
 CHECKED_EVERY_S = 30.0
 """How often the caller of a stream has to be valid still."""
-_FAILED_IDENTITY_UNITS = 10.0
+FAILED_IDENTITY_UNITS = 10.0
 """What a call without a valid identity costs whoever makes it, by network address."""
 _MOST_DETAILS = 1_000
 """Characters of a refusal: clients accept some 8 KiB with all headers."""
-_LOGGED_EVERY_S = 10.0
-_LOGGED_AT_ONCE = 20
 _RECORDED_AT_ONCE = 100
 """Refusals of one caller in the audit trail; further ones are recorded once a second."""
 
@@ -66,6 +69,10 @@ _STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
     CommitError: grpc.StatusCode.INTERNAL,
     NothingPlannedError: grpc.StatusCode.FAILED_PRECONDITION,
     NothingToExplainError: grpc.StatusCode.NOT_FOUND,
+    UnknownDrainError: grpc.StatusCode.NOT_FOUND,
+    CutOffError: grpc.StatusCode.FAILED_PRECONDITION,
+    UnknownPinError: grpc.StatusCode.NOT_FOUND,
+    UnfitPinError: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -112,8 +119,7 @@ class Calls:
         self._quotas = quotas
         self.record = record
         self._connections = ConnectionTable(_now_s)
-        self._logged = Budget(1, 1 / _LOGGED_EVERY_S, _now_s)
-        self._logged_of_all = Budget(_LOGGED_AT_ONCE, 1.0, _now_s)
+        self._refusal_log = RefusalLog(_now_s)
         self._recorded_refusals = Budget(_RECORDED_AT_ONCE, 1.0, _now_s)
 
     def unary(
@@ -183,9 +189,9 @@ class Calls:
         """
         peer = context.peer()
         try:
-            identity = self.authenticator.identify(context)
+            identity = self.authenticator.identify(credentials_of_call(context))
         except UnauthenticatedError:
-            await self.rate_limiter.spend(_address_of(peer), _FAILED_IDENTITY_UNITS)
+            await self.rate_limiter.spend(_address_of(peer), FAILED_IDENTITY_UNITS)
             raise
         call.caller = caller = Caller(identity, f"{identity.tenant}/{identity.name}" if identity.is_known else peer)
         if identity.roles.isdisjoint(call.roles):
@@ -227,7 +233,7 @@ class Calls:
             while True:
                 coming = asyncio.ensure_future(_next(responses))
                 while not (await asyncio.wait({coming}, timeout=CHECKED_EVERY_S))[0]:
-                    if self.authenticator.identify(context) != call.known_caller.identity:
+                    if self.authenticator.identify(credentials_of_call(context)) != call.known_caller.identity:
                         raise UnauthenticatedError("the caller is somebody else by now")
                 response = coming.result()
                 if response is None:
@@ -242,7 +248,11 @@ class Calls:
         """Have the call refused for errors, with their statuses; count and record that."""
         try:
             yield
+            self._count(call, "OK")
             return
+        except (asyncio.CancelledError, GeneratorExit):
+            self._count(call, "CANCELLED")  # the client has gone
+            raise
         except tuple(_STATUS_OF) as error:
             status, problem = _STATUS_OF[type(error)], str(error)
             is_stranger = isinstance(error, UnauthenticatedError | ForbiddenError)
@@ -250,12 +260,15 @@ class Calls:
             status, problem = grpc.StatusCode.INTERNAL, "the controller failed; its log says why"
             is_stranger = False
             _LOG.exception("%s has failed", call.method.name)
-        tenant = "" if call.caller is None else call.caller.identity.tenant
-        self.refusals[tenant, status.name] += 1
+        self.refusals[call.tenant, status.name] += 1
+        self._count(call, status.name)
         self._record_call(call, problem)
         if is_stranger:
-            self._log_refusal(call, peer, problem)
+            self._refusal_log.tell(call.method.name, peer, _address_of(peer), problem)
         call.refusal = status, printable(problem, _MOST_DETAILS)
+
+    def _count(self, call: "_Call[Any, Any]", status: str) -> None:
+        CALLS.labels("grpc", TENANTS.of(call.tenant), status).inc()
 
     def _record_call(self, call: "_Call[Any, Any]", problem: str = "") -> None:
         if self.record is None or call.subject is None or call.caller is None:
@@ -269,15 +282,6 @@ class Calls:
             problem += f" (and {left_out:,} more refusals of this caller)" if left_out else ""
         subject = "" if call.request is None else call.subject(call.request)
         self.record(call.caller.identity, call.method.name, subject, "refused" if problem else "done", problem)
-
-    def _log_refusal(self, call: "_Call[Any, Any]", peer: str, problem: str) -> None:
-        """Log a refusal to a stranger, or for a wrong role: not many lines for one address, nor for all."""
-        if self._logged.take(_address_of(peer)) is None:
-            return
-        left_out = self._logged_of_all.take("")
-        if left_out is not None:
-            more = f" ({left_out:,} more from other addresses)" if left_out else ""
-            _LOG.warning("%s from %s refused: %s%s", call.method.name, peer, printable(problem), more)
 
 
 class _Call(Generic[RequestT, ResponseT]):
@@ -304,6 +308,11 @@ class _Call(Generic[RequestT, ResponseT]):
         assert self.refusal is not None
         self.request = None
         await context.abort(*self.refusal)
+
+    @property
+    def tenant(self) -> str:
+        """The caller's tenant; empty where there is none, or the caller is not known."""
+        return "" if self.caller is None else self.caller.identity.tenant
 
     @property
     def known_caller(self) -> Caller:

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 from controller.api.calls import Calls
 from controller.clock import Clock
+from controller.discovery.discoverer import Discoverer
 from controller.planning.directives import DirectivePublisher
+from controller.planning.draining import Draining
 from controller.planning.planner import Planner
 from controller.profiling.measured import ProfilingResults
 from controller.registry.registry import Registry
+from controller.reload.progress import ReloadProgress
 from controller.southbound.southbound import Southbound
 from controller.telemetry.telemetry import Telemetry
 from controller.watchdog import Watchdog
@@ -27,6 +30,8 @@ class ServiceContext:
     directives: DirectivePublisher
     southbound: Southbound
     telemetry: Telemetry
+    draining: Draining
+    """What operators have drained."""
     clock: Clock
     calls: Calls = field(default_factory=Calls)
     """The admission of calls, for all services together."""
@@ -35,5 +40,9 @@ class ServiceContext:
     """The database; None: no state outlives the process."""
     watchdog: Watchdog = field(default_factory=Watchdog)
     """How late the event loop is."""
+    discoverer: Discoverer | None = None
+    """What finds out cables and MACs; None: the topology is believed."""
+    reloading: ReloadProgress = field(default_factory=ReloadProgress)
+    """What a reload does now."""
     name: str | None = None
     """The controller's name among several; None: it is the only one."""

@@ -24,7 +24,7 @@ from policies.flows import Flow
 from policies.job import Profile
 from policies.plan import JobPlan
 from policies.task_graph import Computation
-from topologies.addressing import FiveTuple
+from topologies.addressing import Address, FiveTuple
 from topologies.fabric import Fabric, Path
 
 Item = TypeVar("Item")
@@ -94,13 +94,14 @@ def _flow_request(message: wire.Flow) -> FlowRequest:
         message.offset_s,
         _five_tuple_from_wire(message.five_tuple) if message.HasField("five_tuple") else None,
         message.held_source_port if message.HasField("held_source_port") else None,
+        message.tcp_port if message.HasField("tcp_port") else None,
     )
 
 
 def _five_tuple_from_wire(message: wire.FiveTuple) -> FiveTuple:
     return FiveTuple(
-        message.source_address,
-        message.destination_address,
+        Address(message.source_address),
+        Address(message.destination_address),
         message.protocol,
         message.source_port,
         message.destination_port,

@@ -1,6 +1,6 @@
 """The gRPC service ``trainyard.v1.Controller``, by which hosts register jobs and receive directives."""
 
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Callable, Container
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from controller.api.messages import (
     probe_answer,
     probe_exchange,
 )
+from controller.api.path_loads import PathLoads
 from controller.api.probe_targets import ProbeTargets
 from controller.background import to_its_end
 from controller.registry.admission import check_name
@@ -41,11 +42,12 @@ class ControllerService:
         self._registry = context.registry
         self._planner = context.planner
         self._directives = context.directives
-        self._pages = DirectivePages(context.registry.fabric)
+        self._pages = DirectivePages(context.planner.routing.fabric)
         self._directives.prepare = self._pages.prepare
         self._clock = context.clock
         self._telemetry = context.telemetry
         self._probe_targets = ProbeTargets(self._telemetry)
+        self._path_loads = PathLoads(context)
         self._registrations = GroupRegistrations(self._registry)
         self._calls = context.calls
 
@@ -65,6 +67,7 @@ class ControllerService:
             methods.DIRECTIVES: streaming(methods.DIRECTIVES, _JOB, self._follow_directives),
             methods.GET_PLAN: streaming(methods.GET_PLAN, _JOB_OR_VIEWER, self._get_plan),
             methods.LOCATE_NICS: unary(methods.LOCATE_NICS, _JOB_OR_VIEWER, self._locate_nics),
+            methods.GET_PATH_LOADS: unary(methods.GET_PATH_LOADS, _JOB_OR_VIEWER, self._path_loads.answer),
         }
         return grpc.method_handlers_generic_handler(
             SERVICE, {method.name: handler for method, handler in handlers.items()}
@@ -76,11 +79,11 @@ class ControllerService:
         self._authorise(request.name, request.owner_token, caller)
         if len(request.hosts) > len(self._registry.fabric.hosts):
             raise InvalidFieldError(f"hosts: the fabric has {len(self._registry.fabric.hosts):,} hosts")
-        job = job_request(request)
+        job, was_there = job_request(request), request.name in self._registry
         is_new = self._registry.register_job(
             job, self._clock.now_s(), request.owner_token, request.age_s, caller.identity.tenant
         )
-        await self._commit(request.name, is_change=is_new)
+        await self._commit(request.name, is_change=is_new, tell=None if was_there else self._tell_admitted)
         return wire.RegisterJobResponse(lease_s=self._registry.lease_s)
 
     async def _register_flow_groups(
@@ -123,11 +126,16 @@ class ControllerService:
     async def _deregister_job(self, request: wire.DeregisterJobRequest, caller: Caller) -> wire.DeregisterJobResponse:
         self._authorise(request.job, request.owner_token, caller)
         was_there = self._registry.deregister(request.job)
-        await self._commit(request.job, is_change=was_there)
+        tell = self._registry.log.deregistered if was_there else None
+        await self._commit(request.job, is_change=was_there, tell=tell)
         return wire.DeregisterJobResponse()
 
-    async def _commit(self, job: str, *, is_change: bool) -> None:
-        """Plan and reply only after commit.
+    def _tell_admitted(self, name: str) -> None:
+        if (job := self._registry.job(name)) is not None:
+            self._registry.log.admitted(job)
+
+    async def _commit(self, job: str, *, is_change: bool, tell: Callable[[str], None] | None = None) -> None:
+        """Plan, log by ``tell`` and reply only after commit.
 
         A request that changes nothing waits too: an equal one before it may not be committed yet. A committed change is
         planned even where the caller has gone meanwhile.
@@ -138,6 +146,8 @@ class ControllerService:
             await committed
             if is_change:
                 self._planner.mark_changed()
+            if tell is not None:
+                tell(job)
 
         await to_its_end(commit())
 

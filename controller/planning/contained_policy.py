@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from controller.background import PLANNING_NICENESS, run_in_thread
+from controller.events import BurstLog, EventKind
 from policies.plan import Plan
 from policies.snapshot import Snapshot
 
@@ -37,6 +38,7 @@ class ContainedPolicy:
         self._decide = decide
         self._time_limit_s = time_limit_s
         self._calls: list[_Call] = []
+        self._log = BurstLog(_LOG, logging.ERROR)
 
     async def decide(self, snapshot: Snapshot) -> Plan | None:
         """The policy's Plan; None where it has made none, which is counted and logged."""
@@ -45,7 +47,8 @@ class ContainedPolicy:
         except _NoPlanError as error:
             self.num_failures += 1
             self.problem = str(error)
-            _LOG.error("policy %s has made no plan: %s; the plan before it stays in force", self.name, error)
+            words = "policy %s has made no plan: %s; the plan before it stays in force"
+            self._log.tell(EventKind.PLAN_FAILED, words, self.name, error, policy=self.name, problem=self.problem)
             return None
         self.problem = ""
         return plan

@@ -6,6 +6,7 @@ from typing import Protocol
 from controller.clock import Clock
 from controller.links.link_health import LinkHealth
 from controller.planning.directives import DirectivePublisher
+from controller.planning.interventions import Interventions
 from controller.planning.snapshots import Snapshots
 from controller.registry.attendance import Attendance
 from controller.registry.registry import Registry
@@ -70,5 +71,7 @@ class PlannerContext:
     """The record of Plans; None: there is none, and no Plan of a former controller is known."""
     policy_time_limit_s: float | None = None
     """A longer decision is abandoned; None: no limit."""
+    interventions: Interventions | None = None
+    """What operators have decided by hand; None: nothing."""
     attendance: Attendance | None = None
     """Until when all calls are served, which may renew leases; None: they always are."""

@@ -15,7 +15,8 @@ from topologies.addressing import FiveTuple
 class Draft:
     """A Plan that asks for source ports before it can become a Decision.
 
-    ``plan`` is what is carried out: the policy's Plan, with flows that have no path left at best effort.
+    ``plan`` is what is carried out: the policy's Plan with the pins of operators, and flows that have no path left at
+    best effort.
     ``port_changes`` are the new 5-tuples that would send flows where the Plan wants them.
     """
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.decision import Decision, Draft
 from controller.planning.failover_rules import best_effort_where_cut_off
+from controller.planning.pinned_plan import with_pins
 from controller.planning.steering import probed_port_changes, source_port_changes, with_source_ports
 from controller.rules.flow_rules import flow_rules
 from controller.rules.job_rules import job_rules
@@ -51,8 +52,14 @@ class DecisionPipeline:
         return plan
 
     def draft(self, snapshot: Snapshot, decided: Plan, routing: Routing) -> Draft:
-        """The Plan as it is carried out, with the source ports that it asks for."""
-        plan = best_effort_where_cut_off(decided, snapshot)
+        """The Plan as it is carried out, with the pins of operators, and the source ports that it asks for.
+
+        Raises InvalidPlanError for a pin that no Plan can have.
+        """
+        plan = with_pins(decided, snapshot)
+        if plan is not decided:
+            check_plan(plan, snapshot)
+        plan = best_effort_where_cut_off(plan, snapshot)
         return Draft(snapshot, plan, self._port_changes(plan, snapshot, routing))
 
     def finish(self, number: int, draft: Draft, changed: Collection[FlowKey], routing: Routing) -> Decision:
@@ -69,5 +76,5 @@ class DecisionPipeline:
         if self.steering is not Steering.SOURCE_PORT:
             return {}
         if self.fabric_hash is FabricHash.KNOWN:
-            return source_port_changes(plan, snapshot, routing)
+            return source_port_changes(plan, snapshot, routing, self.probed)
         return {} if self.probed is None else probed_port_changes(plan, snapshot, self.probed)

@@ -83,6 +83,11 @@ class DirectivePublisher:
         self._newest: Mapping[str, JobDirectives] = {}
         self._followers: dict[asyncio.Event, str] = {}
 
+    @property
+    def num_followers(self) -> int:
+        """How many streams follow directives now."""
+        return len(self._followers)
+
     async def publish(self, newest: Mapping[str, JobDirectives]) -> None:
         """Replace the directives of all jobs, and tell their followers, one after the other."""
         followed = {job: newest[job] for job in self._followers.values() if job in newest}

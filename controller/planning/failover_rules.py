@@ -7,6 +7,8 @@ from controller.planning.decision import Decision
 from controller.rules.flow_rules import FlowRulesBySwitch
 from policies.plan import Plan
 from policies.snapshot import Snapshot
+from topologies.addressing import FiveTuple
+from topologies.routing import Routing
 
 
 def without_dead_paths(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
@@ -16,12 +18,36 @@ def without_dead_paths(decision: Decision, dead: Set[int]) -> FlowRulesBySwitch:
     level stays.
     """
     plans = decision.plan.flows
-    cut = {
-        flow.five_tuple
-        for job in decision.snapshot.jobs
-        for flow in job.flows
-        if not dead.isdisjoint(plans[flow.key].path or flow.hashed_path)
-    }
+    return _without_next_links(
+        decision,
+        {
+            flow.five_tuple
+            for job in decision.snapshot.jobs
+            for flow in job.flows
+            if not dead.isdisjoint(plans[flow.key].path or flow.hashed_path)
+        },
+    )
+
+
+def without_lacking_paths(decision: Decision, routing: Routing) -> FlowRulesBySwitch:
+    """The same for flows whose path a routing does not have."""
+    nics, plans = routing.fabric.nic_by_address, decision.plan.flows
+    return _without_next_links(
+        decision,
+        {
+            flow.five_tuple
+            for job in decision.snapshot.jobs
+            for flow in job.flows
+            if (path := plans[flow.key].path) is not None
+            and path
+            not in routing.candidate_paths(
+                nics[flow.five_tuple.source_address], nics[flow.five_tuple.destination_address]
+            )
+        },
+    )
+
+
+def _without_next_links(decision: Decision, cut: Set[FiveTuple]) -> FlowRulesBySwitch:
     if not cut:
         return decision.rules
     kept = {

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from controller.planning.compressed_jobs import compressed_job
+from controller.planning.ordinary_switches import choosable_paths, hashed_path
 from controller.planning.scaled_graph import scaled_graph
 from controller.profiling.measured import Measured, ProfilingResults
 from controller.profiling.shares import PathShare
@@ -21,6 +23,7 @@ from topologies.addressing import FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Fabric, Path
 from topologies.paths import Paths
 from topologies.routing import Routing
+from topologies.steering import Steering
 
 if TYPE_CHECKING:
     # gRPC is slow to import, and decisions do not need it.
@@ -37,6 +40,7 @@ class Snapshots:
 
     Paths over dead links are no candidates of a flow; a flow without any other path is cut off. Where hosts probe,
     paths on which probes are lost are no candidates either, and the hashed path of a flow is the one that probes show.
+    Where ordinary switches hash, a flow's candidates are the paths that it can be led along.
     A flow or a job that has not changed is the same object in the next Snapshot.
 
     Args:
@@ -46,6 +50,7 @@ class Snapshots:
         seed: The seed of the policies' randomness.
         probed: The findings of probes; None: hosts do not probe.
         profiling: The measurements of jobs that report no profile; None: there are none.
+        steering: The means by which flows leave the path of the hash.
     """
 
     def __init__(
@@ -56,13 +61,15 @@ class Snapshots:
         seed: int,
         probed: "ProbedPaths | None" = None,
         profiling: ProfilingResults | None = None,
+        steering: Steering = Steering.RULE,
     ) -> None:
         self._registry = registry
         self._whole = self._routing = routing
-        self._num_levels = num_levels
+        self.num_levels = num_levels
         self._seed = seed
         self._probed = probed
         self._profiling = profiling or ProfilingResults()
+        self._steering = steering
         self._probed_version: tuple[int, int] | None = None
         self._links = link_states(routing.fabric)
         # Weak: an entry lives as long as a job uses it.
@@ -76,11 +83,15 @@ class Snapshots:
         self._compressed: dict[str, tuple[Job, Mapping[str, int], Job]] = {}
         """Of jobs that compress: that job, what its flow groups send now, and the job that sends it."""
 
+    def use(self, num_levels: int, seed: int) -> None:
+        """Take Snapshots with this number of levels and this seed from now on."""
+        self.num_levels, self._seed = num_levels, seed
+
     def take(self, time_s: float, previous: Plan | None, routing: Routing | None = None) -> Snapshot:
         """Take a Snapshot at ``time_s`` with the Plan in force; ``routing`` is set where links are dead."""
         probed, routing = self._probed, routing or self._whole
         version = None if probed is None else probed.version
-        if routing.dead != self._routing.dead:
+        if not routing.is_same_as(self._routing):
             self._routing = routing
             for cache in (self._paths, self._candidates, self._jobs, self._compressed):
                 cache.clear()
@@ -107,7 +118,7 @@ class Snapshots:
             time_s=time_s,
             links=self._links,
             jobs=jobs,
-            num_levels=self._num_levels if profiled is None else self._num_levels - 1,
+            num_levels=self.num_levels if profiled is None else max(1, self.num_levels - 1),
             open_groups=tuple(chain.from_iterable(map(self._open_groups, jobs))),
             foreign_loads_bps={} if probed is None else probed.foreign_loads_bps(time_s),
             previous=previous,
@@ -161,7 +172,18 @@ class Snapshots:
         shown = None if self._probed is None or is_cut_off else self._probed.hashed_path(five_tuple, time_s)
         if shown is not None and not self._routing.dead.isdisjoint(shown):
             shown = None
-        if before is not None and _is_unchanged(before, candidates, shown):
+        seen: Path | None = None
+        if self._routing.fabric.ordinary_switches and not is_cut_off:
+            seen = None if self._probed is None else self._probed.seen_path(five_tuple, time_s)
+            candidates = choosable_paths(
+                candidates, five_tuple, self._routing, seen, partial(self._has_port, flow, time_s)
+            )
+            if before is not None and before.candidates == candidates:
+                candidates = before.candidates
+        hashed = shown
+        if hashed is None and seen is not None:
+            hashed = hashed_path(five_tuple, self._routing, seen)
+        if before is not None and _is_unchanged(before, candidates, shown) and hashed in (shown, before.hashed_path):
             return before
         routing = self._whole if is_cut_off else self._routing
         return Flow(
@@ -170,11 +192,20 @@ class Snapshots:
             flow.size_bytes,
             flow.offset_s,
             Paths(routing.candidate_paths(flow.source, flow.destination)) if is_cut_off else candidates,
-            shown or routing.hashed_path(five_tuple),
+            hashed or routing.hashed_path(five_tuple),
             routing.fabric.host_links_between(flow.source, flow.destination),
             flow.is_assigned,
             is_hash_probed=shown is not None,
             is_cut_off=is_cut_off,
+        )
+
+    def _has_port(self, flow: RegisteredFlow, time_s: float, path: Path) -> bool:
+        """Whether probes know a source port along a path, for a flow whose port may change."""
+        return (
+            flow.is_assigned
+            and self._steering is Steering.SOURCE_PORT
+            and self._probed is not None
+            and self._probed.has_port(flow.five_tuple, path, time_s)
         )
 
     def _live_paths(self, flow: RegisteredFlow) -> Paths:

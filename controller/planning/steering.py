@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from controller.telemetry.probed_paths import ProbedPaths
 
 
-def source_port_changes(plan: Plan, snapshot: Snapshot, routing: Routing) -> dict[FlowKey, FiveTuple]:
+def source_port_changes(
+    plan: Plan, snapshot: Snapshot, routing: Routing, probed: "ProbedPaths | None" = None
+) -> dict[FlowKey, FiveTuple]:
     """New 5-tuples for flows whose path in the Plan is not that of the hash, where the registry assigned the port.
 
-    No two are equal, and none is that of a flow of the Snapshot. A flow without a fitting port is left to rules.
+    No two are equal, and none is that of a flow of the Snapshot. A flow without a fitting port is left to rules. Where
+    ordinary switches hash, ports are those that probes have shown.
     """
 
     def find(flow: Flow, path: Path, taken: Container[FiveTuple]) -> FiveTuple | None:
-        return steered_five_tuple(flow.five_tuple, path, routing, taken)
+        found = steered_five_tuple(flow.five_tuple, path, routing, taken)
+        if found is None and probed is not None and routing.fabric.ordinary_switches:
+            found = probed.steered_five_tuple(flow.five_tuple, path, taken, snapshot.time_s)
+        return found
 
     return _changes(plan, snapshot, lambda flow, path: path == flow.hashed_path, find)
 

@@ -1,9 +1,11 @@
 """Who may call a controller, as its configuration says."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from controller.access.authenticator import Anybody, Authenticator, authenticator
 from controller.access.identity import Identity
+from controller.access.options import Quotas
 from controller.api.calls import CallRecorder, Calls
 from controller.config import ControllerConfig
 
@@ -12,12 +14,13 @@ if TYPE_CHECKING:
     from controller.store.audit import AuditTrail
 
 
-def calls_of(config: ControllerConfig, trail: "AuditTrail | None") -> Calls:
+def calls_of(config: ControllerConfig, trail: "AuditTrail | None", quotas_of: Callable[[str], Quotas]) -> Calls:
     """The admission of calls; ``trail`` records them, None: nobody does. Raises UnusableFileError."""
-    return Calls(_authenticator(config), config.quotas_of, None if trail is None else _recorder(trail))
+    return Calls(authenticator_of(config), quotas_of, None if trail is None else _recorder(trail))
 
 
-def _authenticator(config: ControllerConfig) -> Authenticator:
+def authenticator_of(config: ControllerConfig) -> Authenticator:
+    """What tells who calls. Raises UnusableFileError."""
     if config.has_identities:
         return authenticator(config.tokens, config.jwt)
     return Anybody(agents=config.agents)

@@ -3,8 +3,10 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from controller.access.bound_socket import remove_dead_socket
 
 _OTHERS_NOTHING = 0o177
 """Read and write for the owner: whoever may write to the file can connect."""
@@ -20,7 +22,7 @@ def owned_socket(path: Path) -> Iterator[None]:
         OSError: A server answers at the path, something else is there, or a socket cannot be made; it says which.
     """
     try:
-        _remove_dead(path)
+        remove_dead_socket(path)
         # gRPC would say why not in its own log alone.
         with socket.socket(socket.AF_UNIX) as tried:
             tried.bind(os.fspath(path))
@@ -32,20 +34,3 @@ def owned_socket(path: Path) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-def _remove_dead(path: Path) -> None:
-    """Remove a socket that nobody listens at. Raises OSError where somebody does, and for what is no socket."""
-    with suppress(FileNotFoundError), socket.socket(socket.AF_UNIX) as client:
-        # A server that does not take connections has as many as it may have waiting: the call does not wait for it.
-        client.setblocking(False)
-        try:
-            client.connect(os.fspath(path))
-        except ConnectionRefusedError:
-            if not path.is_socket():
-                raise OSError("there is a file that is no socket") from None
-            path.unlink()
-            return
-        except BlockingIOError:
-            pass
-        raise OSError("another server listens there")

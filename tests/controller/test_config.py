@@ -34,6 +34,9 @@ def test_defaults_leave_room_for_other_controllers_below() -> None:
         ({"policy": "best"}, "policy"),
         ({"lease_s": 0}, "lease_s"),
         ({"hash": "md5"}, "hash"),
+        ({"base_routing": "theirs"}, "base_routing"),
+        ({"base_routing": "other", "read_back_s": None}, "base_routing: other needs read_back_s"),
+        ({"base_routing": "other", "discovery": True}, "discovery: not with base_routing: other"),
         ({"switches": [{"name": "t0", "address": "localhost:1"}]}, "no address for t1"),
         (
             {"switches": [{"name": name, "address": "localhost:1"} for name in ("t0", "t1", "t2")]},
@@ -45,6 +48,31 @@ def test_defaults_leave_room_for_other_controllers_below() -> None:
 def test_wrong_configuration_is_refused_by_name(changes: dict[str, Any], named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         ControllerConfig.model_validate(_config(**changes))
+
+
+def test_ordinary_switches_need_no_address_and_may_have_none() -> None:
+    topology = {
+        "kind": "fabric",
+        "hosts": [
+            {"name": f"gpu-{number}", "nics": [{"name": "ens1", "address": f"192.168.7.{number}/26"}]}
+            for number in (1, 2)
+        ],
+        "switches": [
+            {"name": "leaf", "p4runtime": "127.0.0.1:9559"},
+            {"name": "spine", "control": "dscp_only"},
+        ],
+        "cables": [
+            {"ends": ends, "gbps": 100}
+            for ends in (["gpu-1:ens1", "leaf:1"], ["leaf:2", "spine:1"], ["spine:2", "gpu-2:ens1"])
+        ],
+    }
+    config = ControllerConfig.model_validate({"topology": topology})
+    assert [switch.name for switch in config.switch_addresses] == ["leaf"]
+    listed = {"topology": topology, "switches": [{"name": "leaf", "address": "127.0.0.1:1"}]}
+    assert [switch.address for switch in ControllerConfig.model_validate(listed).switch_addresses] == ["127.0.0.1:1"]
+    listed["switches"] = [{"name": name, "address": "127.0.0.1:1"} for name in ("leaf", "spine")]
+    with pytest.raises(ValidationError, match="control is dscp_only, so nothing is written there: spine"):
+        ControllerConfig.model_validate(listed)
 
 
 @pytest.fixture
@@ -68,7 +96,7 @@ def test_a_valid_file_is_read(tmp_path: Path, document: Document) -> None:
     path.write_text(yaml.safe_dump(document))
     config = load_config(path)
     assert config.policy == "ecmp"
-    assert [switch.name for switch in config.switches] == ["t0", "t1"]
+    assert [switch.name for switch in config.switch_addresses] == ["t0", "t1"]
 
 
 def test_all_problems_are_listed_with_their_keys(tmp_path: Path, document: Document) -> None:
@@ -81,9 +109,9 @@ def test_all_problems_are_listed_with_their_keys(tmp_path: Path, document: Docum
     problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
     assert problems == [
         "topology.host_link_gbps: expected greater than 0, got -1",
-        "switches[0].address: missing; this key is required",
-        "switches[1].address: expected HOST:PORT with a port from 1 to 65535, got 'x'",
-        "switches[1].port: unknown key; expected one of address, device_id, gnmi, name",
+        "switches[0] t0: expected address, where the switch serves P4Runtime, or openflow",
+        "switches[1] t1, address: expected HOST:PORT with a port from 1 to 65535, got 'x'",
+        "switches[1] t1, port: unknown key; expected one of address, device_id, gnmi, name, openflow",
         f"policy: expected one of {', '.join(policy_names())}, or module:attribute, got 'magic'",
         f"colour: unknown key; expected one of {', '.join(sorted(ControllerConfig.model_fields))}",
     ]
@@ -98,7 +126,7 @@ def test_an_invalid_address_is_refused_with_its_key(tmp_path: Path, document: Do
     problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
     assert problems == [
         f"listen: expected HOST:PORT with a port from 0 to 65535, or unix:/PATH, got {address!r}",
-        f"switches[0].address: expected HOST:PORT with a port from 1 to 65535, got {address!r}",
+        f"switches[0] t0, address: expected HOST:PORT with a port from 1 to 65535, got {address!r}",
     ]
 
 
@@ -106,7 +134,7 @@ def test_only_a_listener_may_leave_its_port_open(tmp_path: Path, document: Docum
     document |= {"listen": "127.0.0.1:0"}
     document["switches"] = [{"name": "t0", "address": "127.0.0.1:0"}, {"name": "t1", "address": "127.0.0.1:9559"}]
     problems = _problems(tmp_path / "controller.yaml", yaml.safe_dump(document))
-    assert problems == ["switches[0].address: expected HOST:PORT with a port from 1 to 65535, got '127.0.0.1:0'"]
+    assert problems == ["switches[0] t0, address: expected HOST:PORT with a port from 1 to 65535, got '127.0.0.1:0'"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:4790", "rack-1.example.org:65535"])
@@ -131,7 +159,7 @@ def test_a_unix_socket_is_a_listener_but_no_switch(tmp_path: Path, document: Doc
     problems = _problems(path, yaml.safe_dump(document | {"listen": "unix:trainyard.sock"}))
     assert [problem.partition(" after unix:")[0] for problem in problems] == [
         "listen: expected an absolute path",
-        "switches[0].address: expected HOST:PORT with a port from 1 to 65535, got 'unix:/run/t0'",
+        "switches[0] t0, address: expected HOST:PORT with a port from 1 to 65535, got 'unix:/run/t0'",
     ]
 
 
@@ -171,3 +199,48 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, s
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):
         load_config(tmp_path / "nowhere.yaml")
+
+
+def test_the_topology_may_be_a_file_of_its_own(tmp_path: Path) -> None:
+    path, fabric = tmp_path / "controller.yaml", tmp_path / "rack.yaml"
+    path.write_text(yaml.safe_dump(_config(topology="rack.yaml")))
+    fabric.write_text(yaml.safe_dump({"topology": _config()["topology"]}))
+    assert load_config(path).topology.kind == "dumbbell"
+    fabric.write_text(yaml.safe_dump({"topology": _config()["topology"] | {"hosts_per_side": 0}}))
+    with pytest.raises(ConfigError) as raised:
+        load_config(path)
+    assert [message.split(": ")[:2] for message in raised.value.messages] == [[str(fabric), "topology.hosts_per_side"]]
+
+
+def test_a_fabric_file_says_where_switches_are(tmp_path: Path) -> None:
+    nics = [{"name": "ens1", "address": "192.168.7.11/24"}]
+    leaf = {"name": "leaf", "p4runtime": "127.0.0.1:9559", "gnmi": "127.0.0.1:9339", "device_id": 7}
+    topology = {
+        "kind": "fabric",
+        "hosts": [{"name": "gpu-1", "nics": nics}],
+        "switches": [leaf],
+        "cables": [{"ends": ["gpu-1:ens1", "leaf:1"], "gbps": 100}],
+    }
+    file = tmp_path / "controller.yaml"
+    file.write_text(yaml.safe_dump({"topology": topology}))
+    (switch,) = load_config(file).switch_addresses
+    assert (switch.name, switch.address, switch.gnmi, switch.device_id) == (
+        "leaf",
+        *(leaf[key] for key in ("p4runtime", "gnmi", "device_id")),
+    )
+    del leaf["p4runtime"]
+    (problem,) = _problems(file, yaml.safe_dump({"topology": topology}))
+    assert problem == "switches: no address for leaf: the topology has neither p4runtime nor openflow of them"
+
+
+def test_an_unknown_level_of_the_log_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "controller.yaml"
+    path.write_text(
+        "topology: {kind: dumbbell, hosts_per_side: 1, host_link_gbps: 1, bottleneck_gbps: 1}\n"
+        "switches: [{name: t0, address: 'localhost:1'}, {name: t1, address: 'localhost:2'}]\n"
+        "log: {level: loud}\n"
+    )
+    with pytest.raises(ConfigError) as error:
+        load_config(path)
+    assert len(error.value.messages) == 1
+    assert "log.level: expected 'debug', 'info', 'warning' or 'error', got 'loud'" in error.value.messages[0]

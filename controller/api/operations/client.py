@@ -10,7 +10,20 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.methods import EXPLAIN, WITHDRAW, Listing, StateT
+from controller.api.operations.methods import (
+    DRAIN,
+    EXPLAIN,
+    PAUSE,
+    PIN,
+    RELEASE,
+    RELOAD,
+    RESUME,
+    UNDRAIN,
+    UNPIN,
+    WITHDRAW,
+    Listing,
+    StateT,
+)
 from controller.api.operations.parts import joined
 from controller.leadership.leader_gate import NOT_LEADING
 from hostlib.addresses import unique_addresses
@@ -18,9 +31,13 @@ from hostlib.credentials import Credentials
 from hostlib.wire.methods import Method, RequestT, ResponseT
 
 _DEADLINE_S = 30.0
+_RELOAD_DEADLINE_S = 300.0
+"""A policy that is new is compiled first."""
 _TAKE_OVER_S = 15.0
 """How long to wait for another controller to lead, if the lease is of about the usual length."""
 _RETRY_S = 0.25
+_RECONNECT = (("grpc.initial_reconnect_backoff_ms", 200), ("grpc.max_reconnect_backoff_ms", 2000))
+"""An operator who waits for a controller that restarts waits no longer than it needs."""
 
 _AnswerT = TypeVar("_AnswerT")
 
@@ -30,7 +47,7 @@ class OperationsError(Exception):
 
 
 class UnknownNameError(OperationsError):
-    """The controller has no job and no flow of the name."""
+    """The controller has nothing of the name."""
 
 
 class Operations:
@@ -48,7 +65,7 @@ class Operations:
 
     def __init__(self, address: str | Sequence[str], credentials: Credentials | None = None) -> None:
         self._credentials = credentials or Credentials.from_environment()
-        self._channels = {each: self._credentials.channel(each) for each in unique_addresses(address)}
+        self._channels = {each: self._credentials.channel(each, _RECONNECT) for each in unique_addresses(address)}
         self._threads = ThreadPoolExecutor(len(self._channels))
 
     def __enter__(self) -> Self:
@@ -82,18 +99,58 @@ class Operations:
         (withdrawal,) = self._ask(WITHDRAW, wire.WithdrawRequest(jobs=names), tuple)
         return dict(zip(names, withdrawal.flow_groups, strict=True))
 
+    def drain(self, target: wire.DrainTarget, *, is_forced: bool = False) -> wire.DrainAnswer:
+        """Move all flows off a switch, a cable or a host. Raises OperationsError."""
+        (answer,) = self._ask(DRAIN, wire.DrainRequest(target=target, force=is_forced), tuple)
+        return answer
+
+    def undrain(self, target: wire.DrainTarget) -> wire.DrainAnswer:
+        """Use again what was drained. Raises OperationsError."""
+        (answer,) = self._ask(UNDRAIN, target, tuple)
+        return answer
+
+    def reload(self) -> wire.ReloadAnswer:
+        """Have the controller read its configuration again. Raises OperationsError."""
+        (answer,) = self._ask(RELOAD, wire.ReloadRequest(), tuple, _RELOAD_DEADLINE_S)
+        return answer
+
+    def pause(self, reason: str = "") -> wire.PauseAnswer:
+        """Have no Plan made until ``resume``. Raises OperationsError."""
+        (answer,) = self._ask(PAUSE, wire.PauseRequest(reason=reason), tuple)
+        return answer
+
+    def release(self, reason: str = "") -> wire.PauseAnswer:
+        """The same, and withdraw all rules; base routing stays. Raises OperationsError."""
+        (answer,) = self._ask(RELEASE, wire.PauseRequest(reason=reason), tuple)
+        return answer
+
+    def resume(self) -> wire.PauseAnswer:
+        """Have Plans made again. Raises OperationsError."""
+        (answer,) = self._ask(RESUME, wire.ResumeRequest(), tuple)
+        return answer
+
+    def pin(self, name: str, for_s: float, level: int | None = None, path: str | None = None) -> wire.PinState:
+        """Pin the level of a job, or the path of JOB/GROUP/NUMBER, for a while. Raises OperationsError."""
+        (state,) = self._ask(PIN, wire.PinRequest(name=name, level=level, path=path, for_s=for_s), tuple)
+        return state
+
+    def unpin(self, name: str) -> None:
+        """Have the policy decide again. Raises OperationsError."""
+        self._ask(UNPIN, wire.UnpinRequest(name=name), tuple)
+
     def _ask(
         self,
         method: Method[RequestT, ResponseT],
         request: RequestT,
         join: Callable[[Iterable[ResponseT]], _AnswerT],
+        deadline_s: float = _DEADLINE_S,
     ) -> _AnswerT:
         """Ask all at once, and again those that do not lead; the first answer or refusal counts."""
 
         def ask(channel: grpc.Channel) -> _AnswerT:
             # What has one answer looks like a stream of one.
             call = channel.unary_stream(method.path, method.request.SerializeToString, method.response.FromString)
-            return join(call(request, timeout=_DEADLINE_S, metadata=self._credentials.metadata()))
+            return join(call(request, timeout=deadline_s, metadata=self._credentials.metadata()))
 
         end_s = monotonic() + (_TAKE_OVER_S if len(self._channels) > 1 else 0.0)
         failures: dict[str, _NoAnswer] = {}

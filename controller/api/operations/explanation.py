@@ -17,11 +17,14 @@ from controller.api.operations.compression_states import compression_states
 from controller.api.operations.link_users import LinkUsers
 from controller.api.operations.states import flow_state, job_state, rule_state
 from controller.planning.decision import Decision
+from controller.planning.path_names import path_name
+from controller.planning.pinned_plan import held_pins
 from controller.registry.jobs import RegisteredJob
 from controller.rules.job_rules import levels_in_force
 from policies.arrays import FloatArray
 from policies.elastic import reliable_rates_bps
-from policies.flows import Flow
+from policies.flows import Flow, FlowKey
+from policies.pins import LevelPin, Pin
 from policies.plan import JobPlan
 from policies.snapshot import OrderKeeper
 from topologies.fabric import Fabric, Path
@@ -42,15 +45,18 @@ class Explainer:
         self._numbers = {job.name: number for number, job in enumerate(decision.snapshot.jobs)}
         self._levels = levels_in_force(decision.plan, decision.snapshot)
         self._links = LinkUsers.of(decision)
+        self._pins: Mapping[str | FlowKey, Pin] = {
+            pin.job if isinstance(pin, LevelPin) else pin.flow: pin for pin in held_pins(decision.snapshot)
+        }
         self._reliable_bps = reliable_rates_bps(decision.snapshot, decision.plan)
 
     def has_job(self, name: str) -> bool:
         """Whether a job is in the Plan."""
         return name in self._plans
 
-    def explain_flow(self, flow: Flow) -> wire.Explanation:
+    def explain_flow(self, flow: Flow, now_s: float) -> wire.Explanation:
         """Explain the path and the level of a flow."""
-        chosen = self._path(flow)
+        chosen = self.path_of(flow)
         foreign = self.decision.snapshot.foreign_utilisation
         others = self._links.utilisation + foreign
         others[list(chosen)] -= flow.size_bytes * self._per_byte(flow.key.job)[list(chosen)]
@@ -74,11 +80,17 @@ class Explainer:
                     for rule in self.decision.rules.get(self._fabric.links[link].source, ())
                     if rule.five_tuple == flow.five_tuple
                 ],
+                pin=self._pin(flow.key, now_s),
             )
         )
 
     def explain_job(
-        self, job: RegisteredJob, lease_s: float, profile: wire.ProfileState, reasons: Mapping[str, str]
+        self,
+        job: RegisteredJob,
+        lease_s: float,
+        profile: wire.ProfileState,
+        reasons: Mapping[str, str],
+        now_s: float,
     ) -> wire.Explanation:
         """Explain the rank and the level of a job; it has given ``reasons`` for what its flow groups send."""
         name = job.request.name
@@ -101,9 +113,23 @@ class Explainer:
                 tasks=None if graph is None else len(graph.tasks),
                 is_guessed=graph is not None and graph.is_guessed,
                 compressed=compression_states(planned, self._reliable_bps, reasons),
+                pin=self._pin(name, now_s),
             ),
             links=[self._link_use(link) for link in links],
         )
+
+    def _pin(self, of: str | FlowKey, now_s: float) -> wire.PinState | None:
+        """The pin of a job or of a flow, where one holds in the Plan and has not expired since."""
+        pin = self._pins.get(of)
+        if pin is None or pin.until_s <= now_s:
+            return None
+        state = wire.PinState(left_s=pin.until_s - now_s, by=pin.by, holds=True)
+        if isinstance(pin, LevelPin):
+            state.MergeFrom(wire.PinState(name=pin.job, level=pin.level))
+        else:
+            name = "/".join(map(str, pin.flow))
+            state.MergeFrom(wire.PinState(name=name, path=path_name(pin.path, self._fabric)))
+        return state
 
     def _explanation(
         self,
@@ -154,7 +180,8 @@ class Explainer:
             places=self._links.places_on(index),
         )
 
-    def _path(self, flow: Flow) -> Path:
+    def path_of(self, flow: Flow) -> Path:
+        """The path of a flow: the one of the Plan, or else of the hash."""
         return self.decision.plan.flows[flow.key].path or flow.hashed_path
 
     def _per_byte(self, job: str) -> FloatArray:

@@ -8,6 +8,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class DrainKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SWITCH: _ClassVar[DrainKind]
+    LINK: _ClassVar[DrainKind]
+    HOST: _ClassVar[DrainKind]
+
 class ProfileSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TOLD: _ClassVar[ProfileSource]
@@ -29,6 +35,9 @@ class Freshness(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STALE: _ClassVar[Freshness]
     UNSEEN: _ClassVar[Freshness]
     BLACK_HOLE: _ClassVar[Freshness]
+SWITCH: DrainKind
+LINK: DrainKind
+HOST: DrainKind
 TOLD: ProfileSource
 NOT_KNOWN_YET: ProfileSource
 BEING_MEASURED: ProfileSource
@@ -42,6 +51,154 @@ FRESH: Freshness
 STALE: Freshness
 UNSEEN: Freshness
 BLACK_HOLE: Freshness
+
+class ReloadRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReloadAnswer(_message.Message):
+    __slots__ = ("changes", "problems")
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedScalarFieldContainer[str]
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, changes: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class PauseRequest(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class ResumeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PauseAnswer(_message.Message):
+    __slots__ = ("is_changed", "pause", "behind")
+    IS_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
+    is_changed: bool
+    pause: PauseState
+    behind: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, is_changed: _Optional[bool] = ..., pause: _Optional[_Union[PauseState, _Mapping]] = ..., behind: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class PauseState(_message.Message):
+    __slots__ = ("since_ago_s", "by", "reason", "is_released")
+    SINCE_AGO_S_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    IS_RELEASED_FIELD_NUMBER: _ClassVar[int]
+    since_ago_s: float
+    by: str
+    reason: str
+    is_released: bool
+    def __init__(self, since_ago_s: _Optional[float] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., is_released: _Optional[bool] = ...) -> None: ...
+
+class PinRequest(_message.Message):
+    __slots__ = ("name", "level", "path", "for_s")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FOR_S_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    level: int
+    path: str
+    for_s: float
+    def __init__(self, name: _Optional[str] = ..., level: _Optional[int] = ..., path: _Optional[str] = ..., for_s: _Optional[float] = ...) -> None: ...
+
+class UnpinRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class UnpinAnswer(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PinPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[PinState]
+    def __init__(self, states: _Optional[_Iterable[_Union[PinState, _Mapping]]] = ...) -> None: ...
+
+class PinState(_message.Message):
+    __slots__ = ("name", "level", "path", "since_ago_s", "left_s", "by", "holds", "problem")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SINCE_AGO_S_FIELD_NUMBER: _ClassVar[int]
+    LEFT_S_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    level: int
+    path: str
+    since_ago_s: float
+    left_s: float
+    by: str
+    holds: bool
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., level: _Optional[int] = ..., path: _Optional[str] = ..., since_ago_s: _Optional[float] = ..., left_s: _Optional[float] = ..., by: _Optional[str] = ..., holds: _Optional[bool] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class DrainTarget(_message.Message):
+    __slots__ = ("kind", "name", "other", "parallel")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    kind: DrainKind
+    name: str
+    other: str
+    parallel: int
+    def __init__(self, kind: _Optional[_Union[DrainKind, str]] = ..., name: _Optional[str] = ..., other: _Optional[str] = ..., parallel: _Optional[int] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ("target", "force")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    target: DrainTarget
+    force: bool
+    def __init__(self, target: _Optional[_Union[DrainTarget, _Mapping]] = ..., force: _Optional[bool] = ...) -> None: ...
+
+class DrainAnswer(_message.Message):
+    __slots__ = ("name", "is_changed")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IS_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    is_changed: bool
+    def __init__(self, name: _Optional[str] = ..., is_changed: _Optional[bool] = ...) -> None: ...
+
+class DrainPage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[DrainState]
+    def __init__(self, states: _Optional[_Iterable[_Union[DrainState, _Mapping]]] = ...) -> None: ...
+
+class DrainState(_message.Message):
+    __slots__ = ("kind", "name", "is_forced", "since_ago_s", "by", "is_safe", "waits_for", "jobs", "quiet_s")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IS_FORCED_FIELD_NUMBER: _ClassVar[int]
+    SINCE_AGO_S_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    IS_SAFE_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    QUIET_S_FIELD_NUMBER: _ClassVar[int]
+    kind: DrainKind
+    name: str
+    is_forced: bool
+    since_ago_s: float
+    by: str
+    is_safe: bool
+    waits_for: _containers.RepeatedScalarFieldContainer[str]
+    jobs: _containers.RepeatedScalarFieldContainer[str]
+    quiet_s: float
+    def __init__(self, kind: _Optional[_Union[DrainKind, str]] = ..., name: _Optional[str] = ..., is_forced: _Optional[bool] = ..., since_ago_s: _Optional[float] = ..., by: _Optional[str] = ..., is_safe: _Optional[bool] = ..., waits_for: _Optional[_Iterable[str]] = ..., jobs: _Optional[_Iterable[str]] = ..., quiet_s: _Optional[float] = ...) -> None: ...
 
 class WithdrawRequest(_message.Message):
     __slots__ = ("jobs",)
@@ -95,6 +252,12 @@ class LinkPage(_message.Message):
     states: _containers.RepeatedCompositeFieldContainer[LinkState]
     def __init__(self, states: _Optional[_Iterable[_Union[LinkState, _Mapping]]] = ...) -> None: ...
 
+class CablePage(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[CableState]
+    def __init__(self, states: _Optional[_Iterable[_Union[CableState, _Mapping]]] = ...) -> None: ...
+
 class PairPage(_message.Message):
     __slots__ = ("states",)
     STATES_FIELD_NUMBER: _ClassVar[int]
@@ -120,7 +283,7 @@ class ControllerPage(_message.Message):
     def __init__(self, states: _Optional[_Iterable[_Union[ControllerState, _Mapping]]] = ...) -> None: ...
 
 class ControllerState(_message.Message):
-    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem", "worst_stall_s", "stalls", "long_stalls", "refusals")
+    __slots__ = ("name", "term", "plan_number", "database", "database_problem", "recorded_plan_number", "lost_writes", "policy", "failed_decisions", "policy_problem", "worst_stall_s", "stalls", "long_stalls", "refusals", "pause", "reload")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +298,8 @@ class ControllerState(_message.Message):
     STALLS_FIELD_NUMBER: _ClassVar[int]
     LONG_STALLS_FIELD_NUMBER: _ClassVar[int]
     REFUSALS_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    RELOAD_FIELD_NUMBER: _ClassVar[int]
     name: str
     term: int
     plan_number: int
@@ -149,7 +314,17 @@ class ControllerState(_message.Message):
     stalls: int
     long_stalls: int
     refusals: _containers.RepeatedCompositeFieldContainer[Refusals]
-    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ..., worst_stall_s: _Optional[float] = ..., stalls: _Optional[int] = ..., long_stalls: _Optional[int] = ..., refusals: _Optional[_Iterable[_Union[Refusals, _Mapping]]] = ...) -> None: ...
+    pause: PauseState
+    reload: ReloadState
+    def __init__(self, name: _Optional[str] = ..., term: _Optional[int] = ..., plan_number: _Optional[int] = ..., database: _Optional[str] = ..., database_problem: _Optional[str] = ..., recorded_plan_number: _Optional[int] = ..., lost_writes: _Optional[int] = ..., policy: _Optional[str] = ..., failed_decisions: _Optional[int] = ..., policy_problem: _Optional[str] = ..., worst_stall_s: _Optional[float] = ..., stalls: _Optional[int] = ..., long_stalls: _Optional[int] = ..., refusals: _Optional[_Iterable[_Union[Refusals, _Mapping]]] = ..., pause: _Optional[_Union[PauseState, _Mapping]] = ..., reload: _Optional[_Union[ReloadState, _Mapping]] = ...) -> None: ...
+
+class ReloadState(_message.Message):
+    __slots__ = ("step", "for_s")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    FOR_S_FIELD_NUMBER: _ClassVar[int]
+    step: str
+    for_s: float
+    def __init__(self, step: _Optional[str] = ..., for_s: _Optional[float] = ...) -> None: ...
 
 class Refusals(_message.Message):
     __slots__ = ("tenant", "status", "calls")
@@ -242,7 +417,7 @@ class LevelState(_message.Message):
     def __init__(self, level: _Optional[int] = ..., jobs: _Optional[_Iterable[str]] = ..., flows: _Optional[int] = ..., size_bytes: _Optional[float] = ...) -> None: ...
 
 class LinkState(_message.Message):
-    __slots__ = ("source", "destination", "parallel", "is_down", "falls", "fell_ago_s", "held_for_s", "claimants")
+    __slots__ = ("source", "destination", "parallel", "is_down", "falls", "fell_ago_s", "held_for_s", "claimants", "state", "ports")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_FIELD_NUMBER: _ClassVar[int]
@@ -251,6 +426,8 @@ class LinkState(_message.Message):
     FELL_AGO_S_FIELD_NUMBER: _ClassVar[int]
     HELD_FOR_S_FIELD_NUMBER: _ClassVar[int]
     CLAIMANTS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
     source: str
     destination: str
     parallel: int
@@ -259,7 +436,23 @@ class LinkState(_message.Message):
     fell_ago_s: float
     held_for_s: float
     claimants: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., is_down: _Optional[bool] = ..., falls: _Optional[int] = ..., fell_ago_s: _Optional[float] = ..., held_for_s: _Optional[float] = ..., claimants: _Optional[_Iterable[str]] = ...) -> None: ...
+    state: str
+    ports: str
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., is_down: _Optional[bool] = ..., falls: _Optional[int] = ..., fell_ago_s: _Optional[float] = ..., held_for_s: _Optional[float] = ..., claimants: _Optional[_Iterable[str]] = ..., state: _Optional[str] = ..., ports: _Optional[str] = ...) -> None: ...
+
+class CableState(_message.Message):
+    __slots__ = ("place", "problem", "found", "for_s", "is_unused")
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    FOR_S_FIELD_NUMBER: _ClassVar[int]
+    IS_UNUSED_FIELD_NUMBER: _ClassVar[int]
+    place: str
+    problem: str
+    found: str
+    for_s: float
+    is_unused: bool
+    def __init__(self, place: _Optional[str] = ..., problem: _Optional[str] = ..., found: _Optional[str] = ..., for_s: _Optional[float] = ..., is_unused: _Optional[bool] = ...) -> None: ...
 
 class RuleState(_message.Message):
     __slots__ = ("switch", "five_tuple", "port", "next_node", "level")
@@ -388,20 +581,24 @@ class ExplanationPart(_message.Message):
     def __init__(self, octets: _Optional[bytes] = ...) -> None: ...
 
 class Explanation(_message.Message):
-    __slots__ = ("policy", "plan_number", "job", "flow", "jobs", "links")
+    __slots__ = ("policy", "plan_number", "job", "flow", "jobs", "links", "pause", "idle_pin")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PLAN_NUMBER_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     FLOW_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    IDLE_PIN_FIELD_NUMBER: _ClassVar[int]
     policy: str
     plan_number: int
     job: JobExplanation
     flow: FlowExplanation
     jobs: _containers.RepeatedScalarFieldContainer[str]
     links: _containers.RepeatedCompositeFieldContainer[LinkUse]
-    def __init__(self, policy: _Optional[str] = ..., plan_number: _Optional[int] = ..., job: _Optional[_Union[JobExplanation, _Mapping]] = ..., flow: _Optional[_Union[FlowExplanation, _Mapping]] = ..., jobs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ...) -> None: ...
+    pause: PauseState
+    idle_pin: PinState
+    def __init__(self, policy: _Optional[str] = ..., plan_number: _Optional[int] = ..., job: _Optional[_Union[JobExplanation, _Mapping]] = ..., flow: _Optional[_Union[FlowExplanation, _Mapping]] = ..., jobs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ..., pause: _Optional[_Union[PauseState, _Mapping]] = ..., idle_pin: _Optional[_Union[PinState, _Mapping]] = ...) -> None: ...
 
 class LinkUse(_message.Message):
     __slots__ = ("source", "destination", "parallel", "rate_bps", "planned_utilisation", "jobs", "places")
@@ -422,7 +619,7 @@ class LinkUse(_message.Message):
     def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., parallel: _Optional[int] = ..., rate_bps: _Optional[float] = ..., planned_utilisation: _Optional[float] = ..., jobs: _Optional[_Iterable[str]] = ..., places: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class JobExplanation(_message.Message):
-    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours", "tasks", "is_guessed", "compressed")
+    __slots__ = ("state", "jobs", "reason", "work", "communication_s", "alone_iteration_s", "bottleneck", "neighbours", "host_neighbours", "tasks", "is_guessed", "compressed", "pin")
     STATE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -435,6 +632,7 @@ class JobExplanation(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     IS_GUESSED_FIELD_NUMBER: _ClassVar[int]
     COMPRESSED_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
     state: JobState
     jobs: int
     reason: str
@@ -447,7 +645,8 @@ class JobExplanation(_message.Message):
     tasks: int
     is_guessed: bool
     compressed: _containers.RepeatedCompositeFieldContainer[CompressionState]
-    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., tasks: _Optional[int] = ..., is_guessed: _Optional[bool] = ..., compressed: _Optional[_Iterable[_Union[CompressionState, _Mapping]]] = ...) -> None: ...
+    pin: PinState
+    def __init__(self, state: _Optional[_Union[JobState, _Mapping]] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ..., work: _Optional[float] = ..., communication_s: _Optional[float] = ..., alone_iteration_s: _Optional[float] = ..., bottleneck: _Optional[_Union[LinkUse, _Mapping]] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., host_neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., tasks: _Optional[int] = ..., is_guessed: _Optional[bool] = ..., compressed: _Optional[_Iterable[_Union[CompressionState, _Mapping]]] = ..., pin: _Optional[_Union[PinState, _Mapping]] = ...) -> None: ...
 
 class CompressionState(_message.Message):
     __slots__ = ("flow_group", "sent_bytes", "dense_bytes", "rate_bps", "slack_s", "reason")
@@ -482,16 +681,18 @@ class Neighbour(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., level: _Optional[int] = ..., shared_links: _Optional[int] = ..., busiest: _Optional[_Union[LinkUse, _Mapping]] = ..., busiest_link: _Optional[int] = ...) -> None: ...
 
 class FlowExplanation(_message.Message):
-    __slots__ = ("state", "candidates", "links", "rules")
+    __slots__ = ("state", "candidates", "links", "rules", "pin")
     STATE_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
     state: FlowState
     candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
     links: _containers.RepeatedCompositeFieldContainer[LinkUse]
     rules: _containers.RepeatedCompositeFieldContainer[RuleState]
-    def __init__(self, state: _Optional[_Union[FlowState, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleState, _Mapping]]] = ...) -> None: ...
+    pin: PinState
+    def __init__(self, state: _Optional[_Union[FlowState, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[LinkUse, _Mapping]]] = ..., rules: _Optional[_Iterable[_Union[RuleState, _Mapping]]] = ..., pin: _Optional[_Union[PinState, _Mapping]] = ...) -> None: ...
 
 class Candidate(_message.Message):
     __slots__ = ("path", "chosen", "hashed", "others_utilisation", "foreign_utilisation")

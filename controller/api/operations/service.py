@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from functools import partial
 from typing import Any
 
 import grpc
@@ -10,12 +9,14 @@ import grpc
 from controller.access.identity import Role
 from controller.api.calls import Caller
 from controller.api.context import ServiceContext
-from controller.api.errors import NothingPlannedError
 from controller.api.operations import operations_pb2 as wire
-from controller.api.operations.explanation import Explainer, find_flow
-from controller.api.operations.explanations import Explanations
+from controller.api.operations.cable_states import cable_states
+from controller.api.operations.drain_calls import DrainCalls
+from controller.api.operations.explanations import Explanations, decision_about, explanation_of
+from controller.api.operations.intervention_calls import InterventionCalls, pause_state
 from controller.api.operations.methods import (
     EXPLAIN,
+    LIST_CABLES,
     LIST_CANDIDATES,
     LIST_CONTROLLERS,
     LIST_DROPS,
@@ -56,9 +57,12 @@ class OperationsService:
     """Answers operators and viewers."""
 
     def __init__(self, context: ServiceContext) -> None:
+        self._context = context
         self._calls = context.calls
         self._turns = Turns()
-        self._explanations = Explanations(context.registry.fabric)
+        self._drains = DrainCalls(context, self._turns)
+        self._interventions = InterventionCalls(context, self._turns)
+        self._explanations = Explanations(context.planner.routing.fabric)
         self._registry = context.registry
         self._planner = context.planner
         self._southbound = context.southbound
@@ -67,6 +71,8 @@ class OperationsService:
         self._profiling = context.profiling
         self._store = context.store
         self._watchdog = context.watchdog
+        self._discoverer = context.discoverer
+        self._reloading = context.reloading
         self._name = context.name
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -80,6 +86,7 @@ class OperationsService:
                 LIST_RULES.method.name: self._listing(LIST_RULES, self._rules, is_pure=True),
                 LIST_SWITCHES.method.name: self._listing(LIST_SWITCHES, self._switches),
                 LIST_LINKS.method.name: self._listing(LIST_LINKS, self._links),
+                LIST_CABLES.method.name: self._listing(LIST_CABLES, self._cables),
                 LIST_CANDIDATES.method.name: self._listing(LIST_CANDIDATES, self._candidates),
                 LIST_LOADS.method.name: self._listing(LIST_LOADS, self._loads),
                 LIST_DROPS.method.name: self._listing(LIST_DROPS, self._drops),
@@ -93,6 +100,8 @@ class OperationsService:
                 EXPLAIN.name: self._calls.streaming(
                     EXPLAIN, _VIEWER, self._explain, subject=lambda request: request.name
                 ),
+                **self._drains.handlers(),
+                **self._interventions.handlers(),
             },
         )
 
@@ -116,9 +125,14 @@ class OperationsService:
 
     def _links(self) -> Iterable[wire.LinkState]:
         now_s = self._clock.now_s()
-        return link_states(
-            self._planner.links.dead_cables(now_s), self._telemetry.overruled, self._registry.fabric, now_s
-        )
+        links, fabric = self._planner.links, self._registry.fabric
+        drained = links.drained_links(now_s)
+        return link_states(links.dead_cables(now_s), drained, self._telemetry.overruled, fabric, now_s)
+
+    def _cables(self) -> Iterable[wire.CableState]:
+        found = self._discoverer
+        dead = self._planner.links.dead_links(self._clock.now_s())
+        return () if found is None else cable_states(found.differences, found.now_s, dead)
 
     def _candidates(self) -> Iterable[wire.PairState]:
         return pair_states(self._telemetry.pairs_in_turn(self._clock.now_s()), self._registry.fabric)
@@ -127,11 +141,12 @@ class OperationsService:
         return load_states(self._telemetry, self._registry.fabric, self._clock.now_s())
 
     def _drops(self) -> Iterable[wire.DropState]:
-        return drop_states(self._telemetry)
+        return drop_states(self._telemetry, {} if self._discoverer is None else self._discoverer.rejected)
 
     def _controllers(self) -> Iterable[wire.ControllerState]:
         decision, store = self._planner.decision, self._store
-        policy = self._planner.policy
+        policy, pause = self._planner.policy, self._planner.interventions.pause
+        step = self._reloading.step
         state = wire.ControllerState(
             name=self._name,
             plan_number=0 if decision is None else decision.number,
@@ -145,6 +160,8 @@ class OperationsService:
             worst_stall_s=self._watchdog.worst_stall_s,
             stalls=self._watchdog.stalls,
             long_stalls=self._watchdog.long_stalls,
+            pause=None if pause is None else pause_state(pause, self._clock.now_s()),
+            reload=None if step is None else wire.ReloadState(step=step.words, for_s=step.for_s),
         )
         if store is not None:
             database = store.database
@@ -160,12 +177,9 @@ class OperationsService:
         return (state,)
 
     async def _explain(self, request: wire.ExplainRequest, caller: Caller) -> AsyncIterator[wire.ExplanationPart]:
-        decision = self._planner.decision
-        if decision is None:
-            raise NothingPlannedError("nothing has been planned yet")
-        explainer = await self._explanations.of(decision)
+        explainer = await self._explanations.of(decision_about(request.name, self._context))
         async with self._turns.turn():
-            explanation = self._explanation(explainer, request.name)
+            explanation = explanation_of(request.name, explainer, self._context)
             found = await asyncio.to_thread(lambda: list(parts(explanation())))
         for part in found:
             await self._calls.charge(caller, part.ByteSize())
@@ -184,18 +198,10 @@ class OperationsService:
                 self._registry.readmit(withdrawn)
                 raise
             self._planner.mark_changed()
+            self._registry.log.withdrawn((job.request.name for job in withdrawn), caller.identity.name)
 
         await to_its_end(commit())
         return wire.Withdrawal(flow_groups=[len(job.flow_groups) for job in withdrawn])
-
-    def _explanation(self, explainer: Explainer, name: str) -> Callable[[], wire.Explanation]:
-        """What makes the explanation, in any thread, from the state of now."""
-        job = self._registry.job(name) if explainer.has_job(name) else None
-        if job is not None:
-            return partial(
-                explainer.explain_job, job, self._lease_s(job), self._profile(job), self._registry.sent_reasons(name)
-            )
-        return lambda: explainer.explain_flow(find_flow(explainer.decision, name))
 
     def _profile(self, job: RegisteredJob) -> wire.ProfileState:
         return profile_state(job, self._profiling, self._clock.now_s())

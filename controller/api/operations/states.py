@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from ipaddress import IPv4Address
 
 from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
+from controller.links.cable_words import cable_words
 from controller.links.link_health import DeadCable, LinkState, links_of
 from controller.planning.decision import Decision
 from controller.profiling.measured import ProfilingResults
@@ -135,7 +135,7 @@ def rule_states(decision: Decision, fabric: Fabric) -> Iterator[wire.RuleState]:
         for rule in sorted(decision.rules.get(switch, ()), key=lambda rule: rule.five_tuple):
             yield rule_state(rule, fabric)
         for of_job in sorted(decision.job_rules.get(switch, ())):
-            traffic = f"{IPv4Address(of_job.source_address)} > {of_job.destination_host}"
+            traffic = f"{of_job.source_address} > {of_job.destination_host}"
             yield wire.RuleState(switch=switch, five_tuple=traffic, level=of_job.level)
 
 
@@ -172,9 +172,16 @@ def switch_states(statuses: Sequence[SwitchStatus], decision: Decision | None) -
 
 
 def link_states(
-    dead_cables: Iterable[DeadCable], overruled: Mapping[int, Set[str]], fabric: Fabric, now_s: float
+    dead_cables: Iterable[DeadCable],
+    drained: Set[int],
+    overruled: Mapping[int, Set[str]],
+    fabric: Fabric,
+    now_s: float,
 ) -> Iterator[wire.LinkState]:
-    """The cables that are not used, with the hosts that claim, against a majority, to hear probes over them."""
+    """The cables that are not used: those that failed, then those of links that are only ``drained``.
+
+    With those that failed are the hosts that claim, against a majority, to hear probes over them.
+    """
     for cable in dead_cables:
         link = fabric.links[cable.link]
         yield wire.LinkState(
@@ -182,8 +189,19 @@ def link_states(
             destination=link.destination,
             parallel=fabric.parallel_index(cable.link),
             is_down=cable.state is LinkState.DOWN,
+            state=cable.state,
             falls=cable.falls,
             fell_ago_s=now_s - cable.fell_s,
             held_for_s=cable.held_for_s,
             claimants=sorted({host for link in links_of((cable.link // 2,)) for host in overruled.get(link, ())}),
+            ports=cable_words(fabric, cable.link),
+        )
+    for first in sorted(index for index in drained if index % 2 == 0):
+        link = fabric.links[first]
+        yield wire.LinkState(
+            source=link.source,
+            destination=link.destination,
+            parallel=fabric.parallel_index(first),
+            state="drained",
+            ports=cable_words(fabric, first),
         )

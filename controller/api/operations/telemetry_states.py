@@ -1,6 +1,6 @@
 """The findings of probes as messages for operators. Pure functions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from controller.api.messages import path_message
 from controller.api.operations import operations_pb2 as wire
@@ -52,10 +52,12 @@ def load_states(telemetry: Telemetry, fabric: Fabric, now_s: float) -> Iterator[
             )
 
 
-def drop_states(telemetry: Telemetry) -> Iterator[wire.DropState]:
-    """The reports that the controller has dropped, then the packets that the agents of hosts have."""
+def drop_states(telemetry: Telemetry, discarded: Mapping[str, int]) -> Iterator[wire.DropState]:
+    """The reports and the packets that the controller has dropped, then the packets that the agents of hosts have."""
     for drop, count in (+telemetry.rejected).items():  # an exchange of no reports drops none
         yield wire.DropState(reason=drop, count=count)
+    for reason, packets in discarded.items():
+        yield wire.DropState(reason=reason, count=packets)
     for host, dropped in sorted(telemetry.dropped_by_hosts.items()):
         for reason, packets in dropped.items():
             yield wire.DropState(host=host, reason=reason, count=packets)

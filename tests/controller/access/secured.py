@@ -11,11 +11,12 @@ from controller.access.authority import Authority
 from controller.access.identity import Role
 from controller.access.tokens import new_token, token_entry
 from controller.clock import WallClock
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
 from controller.process.core import ControllerCore
 from controller.process.server import Server
 from controller.southbound.recording import RecordingSouthbound
 from controller.store.store import Store
+from controller.switch_addresses import SwitchAddress
 from hostlib.credentials import Credentials
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing

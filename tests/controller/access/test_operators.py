@@ -8,7 +8,19 @@ from sqlalchemy import select
 
 from controller.access.identity import Identity
 from controller.api.operations import operations_pb2
-from controller.api.operations.methods import LIST_JOBS, WITHDRAW
+from controller.api.operations.methods import (
+    DRAIN,
+    LIST_DRAINS,
+    LIST_JOBS,
+    LIST_PINS,
+    PAUSE,
+    PIN,
+    RELEASE,
+    RESUME,
+    UNDRAIN,
+    UNPIN,
+    WITHDRAW,
+)
 from controller.clock import WallClock
 from controller.store.schema import CALL
 from controller.store.store import Store
@@ -69,6 +81,97 @@ def test_a_job_whose_withdrawal_could_not_be_stored_goes_on(trial: Trial, tmp_pa
             elsewhere.rename(database)
             await client.register_job(GPT)
             await client.heartbeat("gpt")
+        await store.close()
+
+    run(scenario)
+
+
+def test_only_operators_drain_and_the_audit_trail_has_it(trial: Trial, tmp_path: Path) -> None:
+    target = operations_pb2.DrainTarget(kind=operations_pb2.HOST, name="h1")
+    drain = operations_pb2.DrainRequest(target=target, force=True).SerializeToString()
+    database = str(tmp_path / "controller.db")
+
+    async def scenario() -> None:
+        store = Store.open(database, WallClock())
+        async with secured(store, tls=trial.tls) as controller:
+
+            async def status(who: str, path: str, request: bytes = b"") -> grpc.StatusCode:
+                return await status_of(controller, trial.certificate(who), path, request)
+
+            for other in ("viewer", "job-vision", "agent-h0"):
+                for path, request in ((DRAIN.path, drain), (UNDRAIN.path, target.SerializeToString())):
+                    assert await status(other, path, request) is grpc.StatusCode.PERMISSION_DENIED
+            assert not controller.core.draining.drains
+            assert await status("operator", DRAIN.path, drain) is OK
+            assert await status("viewer", LIST_DRAINS.method.path) is OK
+            [made] = controller.core.draining.drains
+            assert (str(made.target), made.is_forced, made.by) == ("host h1", True, "alice")
+            assert store.drains() == [made]
+            assert await status("operator", UNDRAIN.path, target.SerializeToString()) is OK
+            assert await status("operator", UNDRAIN.path, target.SerializeToString()) is grpc.StatusCode.NOT_FOUND
+            assert store.drains() == []
+        await store.trail.flush()
+        calls = store.database.read(
+            lambda connection: connection.execute(
+                select(CALL).where(CALL.c.identity == "alice").order_by(CALL.c.id)
+            ).all()
+        )
+        assert [(call.identity, call.method, call.subject, call.outcome) for call in calls] == [
+            ("alice", "Drain", "host h1 --force", "done"),
+            ("alice", "Undrain", "host h1", "done"),
+            ("alice", "Undrain", "host h1", "refused"),
+        ]
+        await store.close()
+
+    run(scenario)
+
+
+def test_only_operators_decide_by_hand_and_the_audit_trail_has_it(trial: Trial, tmp_path: Path) -> None:
+    pause = operations_pb2.PauseRequest(reason="maintenance").SerializeToString()
+    pin = operations_pb2.PinRequest(name="gpt", level=7, for_s=60.0).SerializeToString()
+    unpin = operations_pb2.UnpinRequest(name="gpt").SerializeToString()
+    calls = ((PIN, pin), (UNPIN, unpin), (PAUSE, pause), (RELEASE, b""), (RESUME, b""), (UNPIN, unpin))
+    database = str(tmp_path / "controller.db")
+
+    async def scenario() -> None:
+        store = Store.open(database, WallClock())
+        async with (
+            secured(store, tls=trial.tls) as controller,
+            connected(controller, trial.certificate("job-vision")) as vision,
+        ):
+            await vision.register_job(GPT)
+
+            async def status(who: str, path: str, request: bytes = b"") -> grpc.StatusCode:
+                return await status_of(controller, trial.certificate(who), path, request)
+
+            for other in ("viewer", "job-vision", "agent-h0"):
+                for method, request in calls:
+                    assert await status(other, method.path, request) is grpc.StatusCode.PERMISSION_DENIED
+            interventions = controller.core.planner.interventions
+            assert (interventions.pause, interventions.pins) == (None, ())
+            assert await status("operator", PIN.path, pin) is OK
+            assert await status("viewer", LIST_PINS.method.path) is OK
+            [made] = interventions.pins
+            assert (made.target, made.level, made.by) == ("gpt", 7, "alice")
+            assert store.interventions().pins == (made,)
+            for method, request in calls[1:-1]:
+                assert await status("operator", method.path, request) is OK
+            assert await status("operator", UNPIN.path, unpin) is grpc.StatusCode.NOT_FOUND
+            assert store.interventions().pause is None
+        await store.trail.flush()
+        rows = store.database.read(
+            lambda connection: connection.execute(
+                select(CALL).where(CALL.c.identity == "alice").order_by(CALL.c.id)
+            ).all()
+        )
+        assert [(call.method, call.subject, call.outcome) for call in rows] == [
+            ("Pin", "gpt --level 7 --for 60s", "done"),
+            ("Unpin", "gpt", "done"),
+            ("Pause", "maintenance", "done"),
+            ("Release", "", "done"),
+            ("Resume", "", "done"),
+            ("Unpin", "gpt", "refused"),
+        ]
         await store.close()
 
     run(scenario)

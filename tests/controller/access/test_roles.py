@@ -154,12 +154,12 @@ def test_only_operators_and_viewers_see_the_whole(trial: Trial, client: str) -> 
     ("client", "status"),
     [("job-vision", OK), ("viewer", OK), ("operator", OK), ("agent-h0", grpc.StatusCode.PERMISSION_DENIED)],
 )
-def test_jobs_and_viewers_see_the_plan_and_where_addresses_are(
+def test_jobs_and_viewers_see_the_plan_where_addresses_are_and_how_loaded_paths_are(
     trial: Trial, client: str, status: grpc.StatusCode
 ) -> None:
     async def scenario() -> None:
         async with secured(tls=trial.tls) as controller:
-            for method in (methods.GET_PLAN, methods.LOCATE_NICS):
+            for method in (methods.GET_PLAN, methods.LOCATE_NICS, methods.GET_PATH_LOADS):
                 assert await status_of(controller, trial.certificate(client), method.path) is status, method.name
 
     run(scenario)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.access.identity import Identity, Role
+from controller.access.refusal_log import RefusalLog
 from controller.api import calls as admission
 from controller.api import rate_limiter
-from controller.api.calls import Calls
 from controller.api.rate_limiter import RateLimiter
 from hostlib.connection import Connection
 from hostlib.errors import RefusalReason, RefusedError
@@ -222,11 +222,11 @@ def test_a_flood_of_refusals_fills_neither_the_trail_nor_the_log(
     run(scenario)
 
     async def strangers() -> None:
-        calls = Calls()
+        log = RefusalLog(asyncio.get_running_loop().time)
         caplog.clear()
         for number in range(5_000):
-            call = admission._Call(methods.HEARTBEAT, (Role.JOB,), None)
-            calls._log_refusal(call, f"ipv6:[2001:db8::{number:x}]:5000", "no token")
+            address = f"ipv6:[2001:db8::{number:x}]"
+            log.tell("Heartbeat", f"{address}:5000", address, "no token")
 
     run(strangers)
     assert 1 <= len(caplog.records) < 100

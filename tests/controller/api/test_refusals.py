@@ -75,6 +75,14 @@ def _five_tuple(controller: Served, source_port: int) -> wire.FiveTuple:
     )
 
 
+def _pairs(*hosts: tuple[str, str], nic: int = 0, times: int = 1) -> wire.GetPathLoadsRequest:
+    pairs = [
+        wire.NicPair(source=wire.Nic(host=source), destination=wire.Nic(host=destination, nic=nic))
+        for source, destination in hosts
+    ]
+    return wire.GetPathLoadsRequest(pairs=pairs * times)
+
+
 _IMPOSSIBLE = [
     (methods.REGISTER_JOB, _job(protocol_version="trainyard.v2"), _INVALID, "protocol_version"),
     (methods.REGISTER_JOB, _job(name="bert", hosts=["h0", "h9"]), _INVALID, "hosts[1]"),
@@ -99,6 +107,11 @@ _IMPOSSIBLE = [
     (methods.DEREGISTER_JOB, wire.DeregisterJobRequest(job="gpt", owner_token=_FOREIGNER), _DENIED, "owner_token"),
     (methods.DIRECTIVES, wire.DirectivesRequest(job="gpt", owner_token=_FOREIGNER), _DENIED, "owner_token"),
     (methods.LOCATE_NICS, wire.LocateNicsRequest(addresses=[0] * 4097), _INVALID, "addresses"),
+    (methods.GET_PATH_LOADS, _pairs(("h0", "h2"), times=1025), _INVALID, "pairs"),
+    (methods.GET_PATH_LOADS, _pairs(("h0", "h2"), ("h9", "h2")), _INVALID, "pairs[1].source.host"),
+    (methods.GET_PATH_LOADS, _pairs(("h0", "h2"), ("", "h2")), _INVALID, "pairs[1].source.host"),
+    (methods.GET_PATH_LOADS, _pairs(("h0", "h2"), nic=1), _INVALID, "pairs[0].destination.nic"),
+    (methods.GET_PATH_LOADS, _pairs(("h0", "h0")), _INVALID, "pairs[0].destination.host"),
     (
         methods.REPORT_PROFILE,
         wire.ReportProfileRequest(job="gpt", owner_token=_FOREIGNER, profile=wire.Profile(compute_s=1)),

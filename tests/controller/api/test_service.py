@@ -1,8 +1,7 @@
 """The service and the host library's client over gRPC on loopback; the clock is driven."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 
@@ -10,109 +9,17 @@ import grpc
 import grpc.aio
 import pytest
 
-from controller.access.authenticator import Anybody
-from controller.api.calls import Calls
-from controller.api.context import ServiceContext
-from controller.api.service import ControllerService
-from controller.links.port_states import PortStateTable
-from controller.planning.context import PlannerContext
 from controller.planning.directives import DirectivePublisher, JobDirectives
-from controller.planning.planner import Planner
-from controller.planning.snapshots import Snapshots
-from controller.process.server import SERVER_OPTIONS
 from controller.registry.registry import Registry
 from controller.southbound.recording import RecordingSouthbound
-from controller.telemetry.report_checks import RejectReason
-from controller.telemetry.telemetry import Telemetry
-from experiments.scenarios.driven.clock import DrivenClock
-from experiments.scenarios.driven.service import DrivenTimeService
 from hostlib.errors import RefusalReason, RefusedError, UnreachableError
-from hostlib.telemetry.parsing import parse_probe
-from hostlib.telemetry.probe_agent import ProbeExchange
-from hostlib.telemetry.probes import Mark, Probe, probe_packet
-from hostlib.telemetry.receiver import ProbeReport
-from hostlib.types import FiveTuple, Flow, FlowGroup, Job, Nic, Profile
+from hostlib.types import FlowGroup, Job, Nic
 from hostlib.wire import methods
 from hostlib.wire import trainyard_pb2 as wire
-from policies.registry import find_policy
+from tests.controller.api.serving import BERT, BERT_AS_GPT, GPT, OTHER_RING, RING, Run, served
 from tests.driven import DrivenConnection
-from tests.patience import PATIENCE_S, until
+from tests.patience import until
 from topologies.routing import Routing
-from topologies.steering import Steering
-
-GPT = Job("gpt", ("h0", "h2"), 16, Profile(compute_s=1.0, comm_start=0.5, work=16.0))
-BERT = Job("bert", ("h1", "h3"), 8, Profile(compute_s=1.0, comm_start=0.5, work=1.0))
-BERT_AS_GPT = replace(BERT, name="gpt")
-RING = FlowGroup("ring", (Flow(Nic("h0"), Nic("h2"), 10**9), Flow(Nic("h2"), Nic("h0"), 10**9)))
-OTHER_RING = FlowGroup("ring", (Flow(Nic("h1"), Nic("h3"), 10**9), Flow(Nic("h3"), Nic("h1"), 10**9)))
-
-Scenario = Callable[[DrivenConnection, RecordingSouthbound], Awaitable[None]]
-
-
-@asynccontextmanager
-async def _served(
-    registry: Registry, routing: Routing, steering: Steering = Steering.RULE, telemetry: Telemetry | None = None
-) -> AsyncIterator[tuple[str, RecordingSouthbound]]:
-    southbound, directives, clock = RecordingSouthbound(), DirectivePublisher(registry), DrivenClock()
-    snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
-    planner = Planner(
-        PlannerContext(
-            registry=registry,
-            snapshots=snapshots,
-            routing=routing,
-            policy=find_policy("crux"),
-            southbound=southbound,
-            directives=directives,
-            clock=clock,
-            steering=steering,
-        )
-    )
-    server = grpc.aio.server(options=SERVER_OPTIONS)
-    telemetry = telemetry or Telemetry(routing, lease_s=10.0)
-    service = ControllerService(
-        ServiceContext(
-            registry=registry,
-            planner=planner,
-            directives=directives,
-            southbound=southbound,
-            telemetry=telemetry,
-            clock=clock,
-            calls=Calls(Anybody(agents=True)),
-        )
-    )
-    driven = DrivenTimeService(planner, southbound, PortStateTable(routing.fabric.switches), clock)
-    server.add_generic_rpc_handlers((service.handler(), driven.handler()))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        yield f"127.0.0.1:{port}", southbound
-    finally:
-        await server.stop(None)
-
-
-@pytest.fixture
-def telemetry(routing: Routing) -> Telemetry:
-    return Telemetry(routing, lease_s=10.0)
-
-
-@pytest.fixture
-def run(registry: Registry, routing: Routing, telemetry: Telemetry) -> Callable[[Scenario], None]:
-    """Runs a scenario against a controller of its own."""
-
-    def run_scenario(scenario: Scenario) -> None:
-        async def connected() -> None:
-            async with (
-                _served(registry, routing, telemetry=telemetry) as (address, southbound),
-                DrivenConnection(address) as client,
-            ):
-                await asyncio.wait_for(scenario(client, southbound), PATIENCE_S)
-
-        asyncio.run(connected())
-
-    return run_scenario
-
-
-Run = Callable[[Scenario], None]
 
 
 def test_registration_becomes_rules_and_directives(run: Run, routing: Routing) -> None:
@@ -338,7 +245,7 @@ def test_refused_flow_names_the_field_and_changes_nothing(run: Run) -> None:
 @pytest.mark.parametrize("version", ["", "trainyard.v2"])
 def test_other_protocol_versions_are_refused(registry: Registry, routing: Routing, version: str) -> None:
     async def scenario() -> grpc.aio.AioRpcError:
-        async with _served(registry, routing) as (address, _), grpc.aio.insecure_channel(address) as channel:
+        async with served(registry, routing) as (address, _), grpc.aio.insecure_channel(address) as channel:
             register = channel.unary_unary(
                 methods.REGISTER_JOB.path,
                 request_serializer=wire.RegisterJobRequest.SerializeToString,
@@ -370,50 +277,3 @@ def test_no_controller_is_an_error_of_its_own() -> None:
                 await client.heartbeat("gpt")
 
     asyncio.run(scenario())
-
-
-# ---- probes ----------------------------------------------------------------------------------------------------------
-
-
-def exchange(host: str, number: int = 0) -> ProbeExchange:
-    return ProbeExchange(host, 1, number, clock_ns=0, reports=(), dropped={}, targets_version=0)
-
-
-def test_a_host_probes_the_flows_of_jobs(run: Run) -> None:
-    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
-        assert (await client.exchange_probes(exchange("h0"))).targets == ()
-        await client.register_job(GPT)
-        assignments = await client.register_flow_groups("gpt", [RING])
-        await client.settle(0.0)
-        [target] = (await client.exchange_probes(exchange("h0", 1))).targets
-        there = assignments["ring"][0]
-        assert (target.pair.source_address, target.pair.destination_address) == (
-            there.source_address,
-            there.destination_address,
-        )
-        assert target.source_ports == (there.source_port,)
-        assert (await client.exchange_probes(exchange("h1"))).targets == ()
-        await client.deregister("gpt")
-        await client.settle(0.0)
-        assert (await client.exchange_probes(exchange("h0", 2))).targets == ()
-
-    run(scenario)
-
-
-def test_only_the_agent_of_a_host_reports_for_it(run: Run, telemetry: Telemetry) -> None:
-    async def scenario(client: DrivenConnection, _: RecordingSouthbound) -> None:
-        await client.exchange_probes(exchange("h0"))
-        client.owner_token = "another"
-        flow = FiveTuple(IPv4Address("10.0.2.1"), IPv4Address("10.0.0.1"), 17, 50_000, 4791)
-        probe = parse_probe(probe_packet(Probe(flow, 0, Mark(1, 0, 0, 0))))
-        with pytest.raises(RefusedError, match="owner_token: host 'h0'") as refused:
-            await client.exchange_probes(replace(exchange("h0", 1), reports=(ProbeReport(probe, 0),)))
-        assert refused.value.reason is RefusalReason.NOT_OWNER
-        assert telemetry.rejected == {RejectReason.NOT_OWNER: 1}
-        with pytest.raises(RefusedError, match="host: unknown host 'h99'"):
-            await client.exchange_probes(exchange("h99"))
-        client.owner_token = ""
-        with pytest.raises(RefusedError, match="owner_token"):
-            await client.exchange_probes(exchange("h1"))
-
-    run(scenario)

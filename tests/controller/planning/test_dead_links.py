@@ -1,13 +1,14 @@
 """Dead links: their rules go first, then base routing changes, then a Plan; a link that returns waits for its Plan."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
 import pytest
 
 from controller.links.damping import Damping
-from controller.links.link_health import LinkHealth, PortStates
-from controller.links.link_log import change_messages
+from controller.links.link_health import DeadCable, LinkHealth, LinkState, PortStates
+from controller.links.link_log import cable_name, link_changes
 from controller.planning.context import PlannerContext
 from controller.planning.directives import DirectivePublisher
 from controller.planning.planner import Planner
@@ -143,12 +144,31 @@ def test_cables_that_go_down_and_come_back_are_logged(controlled: Controlled, ca
 
 def test_a_few_of_many_cables_are_named(routing: Routing) -> None:
     fabric = routing.fabric
-    [named] = change_messages(fabric, frozenset(), {0, 1}, dead_cables=())
-    assert named == f"not used any longer: {fabric.links[0].source}.0>{fabric.links[0].destination}"
+    [named] = link_changes(fabric, frozenset(), {0, 1}, dead_cables=())
+    assert named.message == f"not used any longer: {fabric.links[0].source}.0>{fabric.links[0].destination}"
     health = LinkHealth(fabric, None)
     health.set_port_states({switch: dict.fromkeys(range(1, 100), False) for switch in fabric.switches}, 0.0)
-    [line] = change_messages(fabric, frozenset(), health.dead_links(0.0), health.dead_cables(0.0))
-    assert line.endswith(f" and {len(fabric.cables) - 8} more")
+    [line] = link_changes(fabric, frozenset(), health.dead_links(0.0), health.dead_cables(0.0))
+    assert line.message.endswith(f" and {len(fabric.cables) - 8} more")
+
+
+def test_cables_that_operators_drain_are_information_and_those_that_fail_a_warning(routing: Routing) -> None:
+    fabric, drained, failed = routing.fabric, {0, 1}, {2, 3}
+    name = {link: cable_name(fabric, link) for link in (0, 2)}
+    down = [DeadCable(2, LinkState.DOWN, 0.0, 1, None)]
+    left = link_changes(fabric, frozenset(), drained | failed, down, drained)
+    assert [(change.level, change.message) for change in left] == [
+        (logging.WARNING, f"not used any longer: {name[2]} (down)"),
+        (logging.INFO, f"not used any longer: {name[0]} (drained)"),
+    ]
+    back = link_changes(fabric, drained | failed, frozenset(), (), frozenset(), drained)
+    assert [(change.level, change.message) for change in back] == [
+        (logging.WARNING, f"used again: {name[2]}"),
+        (logging.INFO, f"used again: {name[0]}"),
+    ]
+    # What fails while it is drained is a failure.
+    down = [DeadCable(0, LinkState.DOWN, 0.0, 1, None)]
+    assert [change.level for change in link_changes(fabric, frozenset(), drained, down, drained)] == [logging.WARNING]
 
 
 def test_a_link_that_comes_back_is_used_only_with_its_plan(controlled: Controlled) -> None:

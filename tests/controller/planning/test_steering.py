@@ -4,14 +4,18 @@ import asyncio
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+import pytest
+
 from hostlib.types import FiveTuple, Flow, FlowGroup, Nic
 from tests.driven import DrivenConnection
 from tests.hostlib.served import BERT, GPT, Served, served
 from tests.patience import PATIENCE_S
+from topologies.addressing import TCP_PROTOCOL, UDP_PROTOCOL
 from topologies.addressing import FiveTuple as FlowFiveTuple
 from topologies.steering import Steering
 
 _FLOWS = FlowGroup("all", tuple(Flow(Nic("h0"), Nic("h2"), 10**9) for _ in range(8)))
+_OVER_TCP = FlowGroup("all", tuple(replace(flow, tcp_port=40_000) for flow in _FLOWS.flows))
 
 
 def _hashed_nodes(controller: Served, five_tuple: FiveTuple, source_port: int) -> tuple[list[str], list[int]]:
@@ -29,14 +33,16 @@ def _hashed_nodes(controller: Served, five_tuple: FiveTuple, source_port: int) -
     return list(fabric.nodes_of(path)), [fabric.parallel_index(link) for link in path]
 
 
-def test_flows_take_their_paths_by_port_and_no_rule_steers_them() -> None:
+@pytest.mark.parametrize(("flows", "protocol"), [(_FLOWS, UDP_PROTOCOL), (_OVER_TCP, TCP_PROTOCOL)])
+def test_flows_take_their_paths_by_port_and_no_rule_steers_them(flows: FlowGroup, protocol: int) -> None:
     async def scenario() -> None:
         async with (
             served(steering=Steering.SOURCE_PORT, plans_by_itself=False) as controller,
             DrivenConnection(controller.address) as client,
         ):
             await client.register_job(GPT)
-            five_tuples = await client.register_flow_groups("gpt", [_FLOWS])
+            five_tuples = await client.register_flow_groups("gpt", [flows])
+            assert {five_tuple.protocol for five_tuple in five_tuples["all"]} == {protocol}
             await client.settle()
             directives = await anext(client.directives("gpt"))
             assert len({flow.path for flow in directives.flows}) == 4  # as many as t0 has uplinks

@@ -79,13 +79,13 @@ def test_it_plans_and_stops_on_a_signal(number: signal.Signals) -> None:
 
 
 @pytest.mark.slow
-def test_it_logs_sighup_and_goes_on() -> None:
+def test_it_logs_sighup_and_goes_on_where_it_has_no_file() -> None:
     with _running() as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
         process.send_signal(signal.SIGHUP)
-        assert process.stderr.readline().startswith("SIGHUP: certificates and tokens are read whenever they change")
+        assert process.stderr.readline().startswith("SIGHUP: there is no configuration to read again now")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE_S) == 0
 
@@ -114,8 +114,8 @@ def test_a_policy_that_fails_in_its_warm_up_does_not_keep_the_controller_from_st
 def warm_up(*_):
     raise SystemExit("no")
 
-import controller.process.daemon
-controller.process.daemon.warm_up = warm_up
+import controller.process.ready_policy
+controller.process.ready_policy.warm_up = warm_up
 """
     with _running(fails) as process:
         assert process.stdout is not None

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from controller.api.operations.service import OperationsService
 from controller.planning.context import PlannerContext
 from controller.planning.decision import Decision
 from controller.planning.directives import DirectivePublisher
+from controller.planning.draining import Draining
 from controller.planning.planner import Planner
 from controller.planning.snapshots import Snapshots
 from controller.registry.errors import NotOwnerError
@@ -55,13 +56,13 @@ class PlannedController:
         return self.planner.decision
 
 
-def planned_controller() -> PlannedController:
+def planned_controller(jobs: Sequence[str] = tuple(HOSTS)) -> PlannedController:
     """The three jobs on two ToRs with two hosts each, two aggregation switches, two cables between every pair."""
     fabric = ClosSpecification(
         kind="clos", tors=2, aggs=2, hosts_per_tor=2, host_link_gbps=100, uplink_gbps=100, uplinks_per_pair=2
     ).build()
     routing, registry = Routing(fabric, hash_multipliers(fabric.switches, seed=1)), Registry(fabric, LEASE_S)
-    for name in HOSTS:
+    for name in jobs:
         _register(registry, name)
     snapshots = Snapshots(registry, routing, num_levels=8, seed=1)
     planner = Planner(
@@ -77,7 +78,8 @@ def planned_controller() -> PlannedController:
     )
     planner.mark_changed()
     asyncio.run(planner.settle())
-    return PlannedController(registry, planner, fabric, _telemetry(routing, planner))
+    telemetry = _telemetry(routing, planner) if jobs else Telemetry(routing, LEASE_S)
+    return PlannedController(registry, planner, fabric, telemetry)
 
 
 def _telemetry(routing: Routing, planner: Planner) -> Telemetry:
@@ -115,8 +117,8 @@ def _register(registry: Registry, name: str) -> None:
 
 
 @contextmanager
-def served(controller: PlannedController, store: Store | None = None) -> Iterator[str]:
-    """The address at which a thread of its own answers operators, at NOW_S."""
+def served(controller: PlannedController, store: Store | None = None, port: int = 0) -> Iterator[str]:
+    """The address at which a thread of its own answers operators, at NOW_S. Port 0 is any free one."""
     clock = DrivenClock()
     clock.advance_to(NOW_S)
     southbound = RecordingSouthbound(controller.fabric.switches)
@@ -127,6 +129,7 @@ def served(controller: PlannedController, store: Store | None = None) -> Iterato
             directives=DirectivePublisher(controller.registry),
             southbound=southbound,
             telemetry=controller.telemetry,
+            draining=Draining(controller.planner, controller.registry, southbound, clock, None, (), store),
             clock=clock,
             store=store,
         )
@@ -138,7 +141,7 @@ def served(controller: PlannedController, store: Store | None = None) -> Iterato
     async def serve() -> None:
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((service.handler(),))
-        addresses.append(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+        addresses.append(f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}")
         await server.start()
         started.set()
         await stop.wait()

@@ -31,7 +31,7 @@ def test_a_job_is_explained_by_its_bottleneck_and_neighbours(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     resnet = next(job for job in controller.registry.jobs if job.request.name == "resnet")
-    job = joined(parts(explainer.explain_job(resnet, 7.0, wire.ProfileState(), {}))).job
+    job = joined(parts(explainer.explain_job(resnet, 7.0, wire.ProfileState(), {}, 0.0))).job
     assert (job.state.rank, job.jobs, job.state.lease_s) == (2, 3, 7.0)
     assert job.communication_s == pytest.approx(TRANSFER_S)
     assert job.alone_iteration_s == 1.0
@@ -54,13 +54,13 @@ def test_an_explanation_counts_the_tasks_that_the_job_has_told(controller: Plann
     jobs = tuple(replace(job, task_graph=graph) if job.name == "gpt" else job for job in decision.snapshot.jobs)
     told = replace(decision, snapshot=replace(decision.snapshot, jobs=jobs))
     for explained, tasks in ((told, 2), (decision, None)):
-        job = Explainer(explained, controller.fabric).explain_job(gpt, 1.0, wire.ProfileState(), {}).job
+        job = Explainer(explained, controller.fabric).explain_job(gpt, 1.0, wire.ProfileState(), {}, 0.0).job
         assert (job.tasks if job.HasField("tasks") else None, job.is_guessed) == (tasks, tasks is not None)
 
 
 def test_jobs_that_share_no_link_are_no_neighbours(explainer: Explainer, controller: PlannedController) -> None:
     gpt = next(job for job in controller.registry.jobs if job.request.name == "gpt")
-    assert [other.name for other in explainer.explain_job(gpt, 1.0, wire.ProfileState(), {}).job.neighbours] == [
+    assert [other.name for other in explainer.explain_job(gpt, 1.0, wire.ProfileState(), {}, 0.0).job.neighbours] == [
         "resnet"
     ]
 
@@ -68,7 +68,7 @@ def test_jobs_that_share_no_link_are_no_neighbours(explainer: Explainer, control
 def test_a_flow_is_explained_by_its_candidates_and_rules(explainer: Explainer, controller: PlannedController) -> None:
     for job in controller.decision.snapshot.jobs:
         for flow in job.flows:
-            explained = explainer.explain_flow(flow).flow
+            explained = explainer.explain_flow(flow, 0.0).flow
             chosen = controller.decision.plan.flows[flow.key].path
             assert chosen is not None
             assert len(explained.candidates) == len(flow.candidates) == 8
@@ -93,11 +93,13 @@ def test_the_utilisation_by_others_leaves_out_the_flow_itself(
     explainer: Explainer, controller: PlannedController
 ) -> None:
     flow = find_flow(controller.decision, "gpt/ring/0")
-    candidates = explainer.explain_flow(flow).flow.candidates
+    candidates = explainer.explain_flow(flow, 0.0).flow.candidates
     # Every way ends on the link to h2, where resnet's flow comes too.
     assert [c.others_utilisation for c in candidates] == pytest.approx([TRANSFER_S] * 8)
     alone = find_flow(controller.decision, "gpt/ring/1")
-    assert min(c.others_utilisation for c in explainer.explain_flow(alone).flow.candidates if c.chosen) <= TRANSFER_S
+    assert (
+        min(c.others_utilisation for c in explainer.explain_flow(alone, 0.0).flow.candidates if c.chosen) <= TRANSFER_S
+    )
 
 
 def test_candidates_show_foreign_traffic_on_their_paths(controller: PlannedController) -> None:
@@ -105,8 +107,8 @@ def test_candidates_show_foreign_traffic_on_their_paths(controller: PlannedContr
     flow = find_flow(decision, "gpt/ring/0")
     full = flow.candidates[0][1]
     snapshot = replace(decision.snapshot, foreign_loads_bps={full: 0.9 * RATE_BPS})
-    explained = Explainer(replace(decision, snapshot=snapshot), controller.fabric).explain_flow(flow).flow
-    before = Explainer(decision, controller.fabric).explain_flow(flow).flow
+    explained = Explainer(replace(decision, snapshot=snapshot), controller.fabric).explain_flow(flow, 0.0).flow
+    before = Explainer(decision, controller.fabric).explain_flow(flow, 0.0).flow
     for path, candidate, other in zip(flow.candidates, explained.candidates, before.candidates, strict=True):
         assert candidate.foreign_utilisation == (0.9 if full in path else 0.0)
         assert (candidate.others_utilisation >= 0.9) == (full in path)
@@ -134,10 +136,10 @@ def test_explanations_say_what_pairs_of_jobs_say_one_by_one(seed: int) -> None:
     registry, decision, fabric = decision_for_many(40, seed)
     explainer, plain = Explainer(decision, fabric), PlainExplainer(decision, fabric)
     for job in registry.jobs:
-        explained = joined(parts(explainer.explain_job(job, 1.0, wire.ProfileState(), {})))
+        explained = joined(parts(explainer.explain_job(job, 1.0, wire.ProfileState(), {}, 0.0)))
         assert explained == plain.explain_job(job, 1.0, wire.ProfileState())
     for flow in decision.snapshot.jobs[0].flows:
-        assert joined(parts(explainer.explain_flow(flow))) == plain.explain_flow(flow)
+        assert joined(parts(explainer.explain_flow(flow, 0.0))) == plain.explain_flow(flow)
 
 
 def test_the_parts_of_a_long_explanation_are_short() -> None:
@@ -151,6 +153,6 @@ def test_the_parts_of_a_long_explanation_are_short() -> None:
 
 def test_a_link_that_many_meet_on_is_sent_once() -> None:
     registry, decision, fabric = decision_for_many(300, seed=1)
-    explanation = Explainer(decision, fabric).explain_job(registry.jobs[0], 1.0, wire.ProfileState(), {})
+    explanation = Explainer(decision, fabric).explain_job(registry.jobs[0], 1.0, wire.ProfileState(), {}, 0.0)
     assert len(explanation.job.neighbours) > 2 * len(explanation.links)
     assert not any(neighbour.HasField("busiest") for neighbour in explanation.job.neighbours)

@@ -11,7 +11,7 @@ from experiments.report.numbers import percent
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from tests.controller.telemetry.reports import samples
 from topologies.routing import Routing
-from trainyard.cli.show import loads
+from trainyard.cli.show_tables import loads
 
 
 def test_foreign_loads_stand_beside_loads(routing: Routing) -> None:

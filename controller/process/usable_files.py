@@ -1,0 +1,28 @@
+"""Check the files and packages that a configuration needs, as a start of the controller would; TLS checks its own."""
+
+from collections.abc import Iterator
+
+from controller.access.authenticator import authenticator
+from controller.access.reloading_file import UnusableFileError
+from controller.config import ControllerConfig
+from controller.southbound.openflow.error_words import MissingLibraryError, constants
+from controller.southbound.openflow.messages import Version
+
+_PIPELINE = "trainyard.json", "trainyard.p4info.txtpb"
+
+
+def unusable_files(config: ControllerConfig) -> Iterator[str]:
+    """Yield a line for every file or package that cannot be used, which begins with its key."""
+    for key, tokens, jwt in (("tokens", config.tokens, None), ("jwt", None, config.jwt)):
+        try:
+            authenticator(tokens, jwt)
+        except UnusableFileError as error:
+            yield f"{key}: {error}"
+    if config.openflow_addresses:
+        try:
+            constants(Version.OPENFLOW_1_3)
+        except MissingLibraryError as error:
+            yield f"switches: {error}"
+    for name in _PIPELINE if config.p4runtime_addresses else ():
+        if not (config.pipeline / name).is_file():
+            yield f"pipeline: {config.pipeline} has no {name}"
