@@ -82,7 +82,7 @@ class PlanResult:
         return cls(scenario, decision.plan.policy, decision.plan.jobs, tuple(flows), decision.num_rules, decision)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``trainyard plan --json`` prints."""
+        """Return the object that ``trainyard plan -o json`` prints."""
         return {
             "policy": self.policy,
             "jobs": [{key: getattr(job, key) for key in _JOB_KEYS} for job in self.jobs],

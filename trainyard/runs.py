@@ -29,7 +29,7 @@ class RunResult(results.RunResult):
     """The result of a run of a scenario under a policy: utilisation, iteration times, tardiness, and how it was run."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``trainyard run --json`` prints."""
+        """Return what ``trainyard run -o json`` prints, but for the file, its hash, the seed and versions."""
         return results.run_object(self)
 
     def to_frame(self) -> "pd.DataFrame":
@@ -80,7 +80,7 @@ class Comparison(Mapping[str, RunResult]):
         return len(self.runs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the runs as ``trainyard run --json`` prints them, by policy."""
+        """Return the runs as mappings, by policy."""
         return {result.policy: result.to_dict() for result in self.runs}
 
     def to_frame(self) -> "pd.DataFrame":
@@ -130,7 +130,8 @@ def run(
         enforcement: ``"levels"``: what switches can do; ``"ideal"``: the policy's own rates (simulator only).
         seed: Takes the place of the scenario's seed.
         real_time: Whether what passes the frames of real hosts asks for real-time priority.
-        progress: Whether to show a bar, on terminals and in notebooks; or a function to call instead.
+        progress: Whether to show it, as a bar on terminals and in notebooks and elsewhere as a line every 30 s; or a
+            function to call instead.
 
     Raises:
         ScenarioError: The scenario cannot be used.

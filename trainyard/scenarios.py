@@ -44,7 +44,7 @@ def build_scenario(source: ScenarioLike) -> Scenario:
         return load_scenario(source)
     document = document_of(source) if isinstance(source, Scenario) else source
     if problems := find_problems(document, policy_names()):
-        raise ScenarioError(tuple(map(str, problems)))
+        raise ScenarioError(tuple(problem.text_in(document) for problem in problems))
     return source if isinstance(source, Scenario) else Scenario.model_validate(document)
 
 

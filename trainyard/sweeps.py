@@ -107,9 +107,9 @@ def sweep(
         on: The back end, as for ``run``.
         enforcement: As for ``run``.
         workers: Processes; None: one for every core.
-        output: A file that keeps every finished run, as ``trainyard sweep --output`` does: called again, the sweep
+        output: A file that keeps every finished run, as ``trainyard sweep --out`` does: called again, the sweep
             runs only what is missing there. None: nothing is kept.
-        progress: Whether to show a bar, on terminals and in notebooks.
+        progress: Whether to show it, as a bar on terminals and in notebooks and elsewhere as a line every 30 s.
 
     Raises:
         ScenarioError: A scenario, or a setting of one, cannot be used.

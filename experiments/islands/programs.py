@@ -51,7 +51,7 @@ def _rows(devices: int, rows: int, columns: int) -> ArraySpec:
 def pipeline(devices: Mapping[int, int]) -> TimedProgram:
     """A GPT in a 1F1B pipeline, a stage on each island.
 
-    An activation is sent twice, since the backward pass of a stage takes the input of the stage again.
+    The backward pass of a stage takes the input of the stage again, which was sent once for both passes.
     """
     stages = sorted(number for number in devices if number >= 0)
     builder = ProgramBuilder("pipeline", devices)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from controller.planning.decision import Decision
 from controller.rules.flow_rules import FlowRule
-from controller.southbound.p4runtime.difference import UpdateKind, difference
-from controller.southbound.p4runtime.entries import Entity, EntityKey, flow_entry, key_of
+from controller.southbound.p4runtime.entries import Entity, flow_entry, key_of
+from controller.southbound.p4runtime.states import difference
+from controller.southbound.states import EntryKey, UpdateKind
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController
 from policies.flows import FlowKey
@@ -89,19 +90,19 @@ class _Rules:
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
-        self._known: dict[FlowRule, tuple[EntityKey, Entity]] = {}
+        self._known: dict[FlowRule, tuple[EntryKey, Entity]] = {}
 
-    def held(self, decision: Decision) -> dict[str, dict[EntityKey, Entity]]:
+    def held(self, decision: Decision) -> dict[str, dict[EntryKey, Entity]]:
         """Return the entries of a decision, by switch and key."""
         return {switch: dict(map(self._entry, rules)) for switch, rules in decision.rules.items()}
 
-    def _entry(self, rule: FlowRule) -> tuple[EntityKey, Entity]:
+    def _entry(self, rule: FlowRule) -> tuple[EntryKey, Entity]:
         if rule not in self._known:
             entry = flow_entry(rule, self._fabric)
             self._known[rule] = key_of(entry), entry
         return self._known[rule]
 
-    def of_jobs(self, decision: Decision, jobs: set[str]) -> set[EntityKey]:
+    def of_jobs(self, decision: Decision, jobs: set[str]) -> set[EntryKey]:
         """Return the keys of entries for flows of these jobs."""
         tuples = {flow.five_tuple for job in decision.snapshot.jobs if job.name in jobs for flow in job.flows}
         rules = (rule for of_switch in decision.rules.values() for rule in of_switch)

@@ -2,33 +2,48 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.backend import RunError
 from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
 from runtime.substrates.interface import NetworkHost
+from topologies.fabric import Fabric
 from topologies.namespaces.fabric_namespaces import FabricNamespaces
 from topologies.namespaces.host_network import NetworkError
-from topologies.specification import DumbbellSpecification
+from topologies.specification import Topology
 
 _CONNECTED_WITHIN_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class IslandsNetwork:
-    """Where a controller listens, and the hosts of the fabric in order, as the runtime takes them."""
+    """A controller, the switches of ``fabric``, and its hosts in order, as the runtime takes them."""
 
-    controller: str
     hosts: dict[int, NetworkHost]
+    fabric: Fabric
+    process: ControllerProcess
+    emulator: EmulatorProcess
+
+    @property
+    def controller(self) -> str:
+        """Where the controller listens."""
+        return self.process.address
+
+    def want_cut_off(self, hosts: Collection[str]) -> None:
+        """Take the links of these hosts down, and bring those of all others up, in a moment."""
+        links = self.fabric.links
+        ends = ((number, {link.source, link.destination}) for number, link in enumerate(links))
+        self.emulator.want_links_down(frozenset(number for number, end in ends if not end.isdisjoint(hosts)))
 
 
 @asynccontextmanager
-async def islands_network(specification: DumbbellSpecification, policy: str) -> AsyncIterator[IslandsNetwork]:
+async def islands_network(specification: Topology, policy: str) -> AsyncIterator[IslandsNetwork]:
     """Serve a fabric whose controller ranks by a policy.
 
     Raises:
@@ -46,8 +61,8 @@ async def islands_network(specification: DumbbellSpecification, policy: str) -> 
             EmulatorProcess(built, namespaces, is_real_time=False, on_loss=losses.append)
         )
         switches = tuple(
-            SwitchAddress(name=name, address=emulator.address, device_id=number)
-            for number, name in enumerate(built.switches, start=1)
+            SwitchAddress(name=name, address=emulator.address, device_id=device_id)
+            for name, device_id in built.device_ids.items()
         )
         config = ControllerConfig(
             listen=f"unix:{folder}/controller", topology=specification, switches=switches, policy=policy
@@ -56,11 +71,13 @@ async def islands_network(specification: DumbbellSpecification, policy: str) -> 
         names = list(built.hosts)
         await _connected(namespaces.command(names[0], *_ping(names[-1])), names)
         yield IslandsNetwork(
-            controller.address,
             {
-                number: NetworkHost(name, f"10.0.{number}.1", tuple(namespaces.command(name)))
+                number: NetworkHost(name, str(built.nics[name][0].address), tuple(namespaces.command(name)))
                 for number, name in enumerate(names)
             },
+            built,
+            controller,
+            emulator,
         )
         if losses:
             raise RunError(f"the emulator was lost: {losses[0]}")

@@ -1,14 +1,12 @@
 """The formats of numbers in figures and tables."""
 
+from topologies.quantities import count as count
+from topologies.quantities import percent as percent
+from topologies.quantities import quantity as quantity
+
 _MINUS = "\N{MINUS SIGN}"
 _SPACE = "\N{NO-BREAK SPACE}"
 _NOTHING = "\N{EN DASH}"
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
-
-
-def percent(fraction: float, decimals: int = 1) -> str:
-    """Return a fraction as percent."""
-    return f"{fraction * 100:.{decimals}f}{_SPACE}%"
 
 
 def points(difference: float) -> str:
@@ -35,17 +33,6 @@ def signed(value: float, decimals: int) -> str:
     return f"{sign}{abs(rounded):.{decimals}f}"
 
 
-def quantity(value: float | None) -> str:
-    """Return a number to three digits, with a unit prefix from a thousand on, or a dash for None."""
-    if value is None:
-        return _NOTHING
-    magnitude = 0
-    while abs(value) >= 999.5 and magnitude + 1 < len(_PREFIXES):
-        value, magnitude = value / 1000, magnitude + 1
-    prefix = _PREFIXES[magnitude]
-    return f"{value:.3g}{_SPACE}{prefix}" if prefix else f"{value:.3g}"
-
-
 def slowdown(speed: float | None) -> str:
     """Return the slowdown of a job of this speed; one that is starved has none."""
     if speed is None:
@@ -56,8 +43,3 @@ def slowdown(speed: float | None) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number of things in words: ``1 job``, ``2 jobs``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def count(number: int | None) -> str:
-    """Return a whole number, or a dash for None."""
-    return _NOTHING if number is None else f"{number:,}"

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 from experiments.scenarios.results import RunResult
+from experiments.scenarios.switch_kind import SwitchKind
 from policies.enforcement import Enforcement
 from topologies.steering import Steering
 from workloads.scenario import ProfileSource, Scenario
@@ -52,10 +53,13 @@ def run_on(
     policy: "Policy | str",
     enforcement: Enforcement = Enforcement.LEVELS,
     *,
+    switch: SwitchKind = SwitchKind.EMULATOR,
     is_real_time: bool = False,
     on_progress: "Progress",
 ) -> RunResult:
-    """Run a scenario to the departure of its last job; with ``is_real_time``, what passes frames asks for priority.
+    """Run a scenario to the departure of its last job.
+
+    On real hosts ``switch`` is what their switches are, and with ``is_real_time`` the emulator asks for priority.
 
     Raises:
         RunError: The run failed.
@@ -66,12 +70,16 @@ def run_on(
         case Backend.SIMULATOR:
             return _simulate(scenario, policy, enforcement, on_progress)
         case Backend.NAMESPACES | Backend.MININET:
-            with real_hosts(backend, scenario, is_real_time=is_real_time) as run:
+            with real_hosts(backend, scenario, switch=switch, is_real_time=is_real_time) as run:
                 return run(policy, on_progress=on_progress)
 
 
-def unsupported_on(scenario: Scenario, backend: Backend, enforcement: Enforcement) -> str | None:
+def unsupported_on(
+    scenario: Scenario, backend: Backend, enforcement: Enforcement, switch: SwitchKind = SwitchKind.EMULATOR
+) -> str | None:
     """Return why a back end cannot run a valid scenario with this enforcement, or None where it can."""
+    if switch is SwitchKind.OVS and (reason := _unsupported_on_openvswitch(scenario)) is not None:
+        return reason
     match backend:
         case Backend.SIMULATOR:
             if not scenario.reads_ports:
@@ -106,6 +114,14 @@ def _unsupported_on_real_hosts(scenario: Scenario) -> str | None:
     return None
 
 
+def _unsupported_on_openvswitch(scenario: Scenario) -> str | None:
+    if scenario.probes:
+        return "probes: Open vSwitch writes no in-band telemetry; expected --switch emulator"
+    if ordinary := sorted(scenario.topology.build().ordinary_switches):
+        return f"topology: control of {ordinary[0]} is dscp_only; expected --switch emulator, which routes by itself"
+    return None
+
+
 def unplannable_reason(scenario: Scenario) -> str | None:
     """Return which job must be measured on the emulator before it can be planned for, or None."""
     for number, job in enumerate(scenario.jobs):
@@ -130,7 +146,12 @@ def _emulate(scenario: Scenario, policy: "Policy | str", on_progress: "Progress"
 
 @contextmanager
 def real_hosts(
-    backend: Backend, scenario: Scenario, *, is_real_time: bool, keeps_ranks: bool = False
+    backend: Backend,
+    scenario: Scenario,
+    *,
+    switch: SwitchKind = SwitchKind.EMULATOR,
+    is_real_time: bool,
+    keeps_ranks: bool = False,
 ) -> Iterator["RunPolicy"]:
     """Make hosts and switches, on which the returned function runs the scenario under one policy after the other.
 
@@ -144,20 +165,31 @@ def real_hosts(
     from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric
     from topologies.mininet.mininet_namespaces import MininetNamespaces
     from topologies.namespaces.fabric_namespaces import FabricNamespaces
+    from topologies.namespaces.host_network import DEFAULT_MTU_BYTES
+    from topologies.openvswitch.port_queues import MTU_BYTES
 
     unscaled = scenario.topology.build()
-    scale = scenario.scale or default_real_scale(unscaled)
+    scale = scenario.scale or default_real_scale(unscaled, switch)
     with _failures_of_real_hosts():
         fabric = scaled_fabric(unscaled, scale)
+        # Longer packets would take twice the memory of Open vSwitch's send buffer.
+        mtu_bytes = MTU_BYTES if switch is SwitchKind.OVS else DEFAULT_MTU_BYTES
+        has_switch_cables = switch is SwitchKind.OVS
         laboratory = (
-            FabricNamespaces(fabric, receiving_core=free_core() if is_real_time else None)
+            FabricNamespaces(
+                fabric,
+                mtu_bytes,
+                receiving_core=free_core() if is_real_time else None,
+                has_switch_cables=has_switch_cables,
+            )
             if backend is Backend.NAMESPACES
-            else MininetNamespaces(fabric)
+            else MininetNamespaces(fabric, mtu_bytes, has_switch_cables=has_switch_cables)
         )
         with laboratory, asyncio.Runner() as runner:
             hosts = RealHosts(
                 *(scenario, laboratory, fabric, scale),
                 backend=backend,
+                switch=switch,
                 is_real_time=is_real_time,
                 keeps_ranks=keeps_ranks,
             )
@@ -179,14 +211,14 @@ def real_hosts(
 def _failures_of_real_hosts() -> Iterator[None]:
     """Turn what can go wrong on real hosts into RunError."""
     from experiments.scenarios.controller_process import ControllerProcessError
-    from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
     from experiments.scenarios.real_hosts.ranks import RanksError
+    from experiments.scenarios.real_hosts.switches import SwitchesError
     from hostlib.errors import ControllerError
     from topologies.namespaces.host_network import NetworkError
 
     try:
         yield
-    except (ControllerError, ControllerProcessError, EmulatorProcessError, NetworkError, RanksError) as error:
+    except (ControllerError, ControllerProcessError, NetworkError, RanksError, SwitchesError) as error:
         raise RunError(str(error)) from error
     except (OSError, ValueError) as error:  # a file that is not there, or a window in which no job holds a GPU
         raise RunError(str(error)) from error

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, FiveTuple
+from topologies.addressing import FIRST_SOURCE_PORT, FLOW_DESTINATION_PORT, UDP_PROTOCOL, Address, FiveTuple
 from topologies.fabric import Fabric
 from workloads.jobs import TrainingJob
 
@@ -28,7 +28,7 @@ def open_connections(
     """
     opened = Counter() if opened is None else opened
 
-    def connect(source: int, destination: int) -> FiveTuple:
+    def connect(source: Address, destination: Address) -> FiveTuple:
         port = FIRST_SOURCE_PORT + opened[source, destination]
         opened[source, destination] += 1
         return FiveTuple(source, destination, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)

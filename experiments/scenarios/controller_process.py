@@ -15,6 +15,7 @@ from controller.config import ControllerConfig
 
 _PRODUCTION = ("controller",)
 _READY = "listening on "
+_WEB = "web at "
 _START_TIMEOUT_S = 300.0
 _STOP_TIMEOUT_S = 10.0
 
@@ -27,8 +28,8 @@ class ControllerProcess:
     """A controller process, as an async context manager: it starts on entry and stops on exit.
 
     It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
-    ``address``, the same after a restart, and logs to ``log``, or else to a file that is gone with it. Entering and
-    ``restart`` raise ControllerProcessError where it does not start.
+    ``address``, the same after a restart, serves metrics at ``web`` where it is configured to, and logs to ``log``, or
+    else to a file that is gone with it. Entering and ``restart`` raise ControllerProcessError where it does not start.
 
     ``started_by`` turns its command line into the one that starts it, such as ``Laboratory.outside``, by which it ends
     with this process. Files that it needs to start are in ``folder``, None: where the machine has temporary ones.
@@ -44,6 +45,7 @@ class ControllerProcess:
         folder: Path | None = None,
     ) -> None:
         self.address = config.listen
+        self.web = ""
         self._config = config
         self._is_driven = is_driven
         self._log = log
@@ -85,7 +87,7 @@ class ControllerProcess:
     async def _start(self, config: ControllerConfig, start_s: float) -> None:
         with tempfile.TemporaryDirectory(prefix="trainyard-", dir=self._folder) as folder:
             path = Path(folder) / "controller.yaml"
-            path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
+            path.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_unset=True)))
             program = ("experiments.scenarios.driven", "--start-s", repr(start_s)) if self._is_driven else _PRODUCTION
             # -P: the working directory, which may be anybody's, hides no module of the controller.
             command: Sequence[str] = (sys.executable, "-P", "-m", *program, "--config", str(path))
@@ -101,6 +103,9 @@ class ControllerProcess:
                 assert self._process.stdout is not None
                 try:
                     line = (await asyncio.wait_for(self._process.stdout.readline(), _START_TIMEOUT_S)).decode()
+                    if line.startswith(_WEB):
+                        self.web = line.removeprefix(_WEB).strip()
+                        line = (await asyncio.wait_for(self._process.stdout.readline(), _START_TIMEOUT_S)).decode()
                     if not line.startswith(_READY):
                         await self._process.wait()
                         errors.seek(0)

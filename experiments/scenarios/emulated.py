@@ -3,7 +3,9 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
+from emulator.base_entries import install_routing
 from emulator.clock import VirtualClock
 from emulator.fabric import wire_overhead
 from emulator.p4runtime.pipeline import compiled_pipeline
@@ -16,6 +18,7 @@ from experiments.scenarios.emulated_network import EmulatedNetwork, default_scal
 from experiments.scenarios.job_agent import JobAgent
 from experiments.scenarios.job_driver import Progress
 from experiments.scenarios.live_session import LiveSession
+from experiments.scenarios.ordinary_hashes import as_ordinary_switches_hash
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.probing import HostProbes, Probing, agents_of
 from experiments.scenarios.results import RunResult
@@ -48,11 +51,13 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
     """
     policy = as_policy(policy)
     fabric = scenario.topology.build()
-    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    believed = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    routing = as_ordinary_switches_hash(believed, scenario.seed)
     jobs = training_jobs(scenario, fabric)
     isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     network = EmulatedNetwork(routing, jobs, connections, scenario.scale or default_scale(fabric))
+    install_routing(network.emulated, routing, only=fabric.ordinary_switches)
     exclusive = asyncio.Lock()
     async with AsyncExitStack() as stack:
         program = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
@@ -96,6 +101,7 @@ def _config(scenario: Scenario, policy: Policy, network: EmulatedNetwork, addres
         switches=tuple(
             SwitchAddress(name=switch.name, address=address, device_id=switch.device_id)
             for switch in network.emulated.switches.values()
+            if switch.name not in network.emulated.fabric.ordinary_switches
         ),
         hash_seed=scenario.seed,
         policy=source_of(policy),

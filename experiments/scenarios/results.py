@@ -148,7 +148,7 @@ class RunResult:
 
 
 def run_object(result: RunResult) -> dict[str, Any]:
-    """Return the object that ``trainyard run --json`` prints."""
+    """Return what ``trainyard run -o json`` prints of a run, but for the file, its hash, the seed and versions."""
     return {
         "scenario": result.scenario,
         "policy": result.policy,

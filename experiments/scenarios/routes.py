@@ -21,7 +21,7 @@ from policies.plan import Plan
 from policies.rates.network import Network
 from policies.snapshot import Snapshot
 from topologies.addressing import FiveTuple
-from topologies.ecmp import flow_crc, hash_of_crc
+from topologies.ecmp import flow_crc
 from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.task_graph import FlowSpec
@@ -108,6 +108,7 @@ class RouteTable:
     ) -> None:
         self._fabric = routing.fabric
         self._tiers = tiers
+        self._routing = routing
         self._forwarding = Forwarding(routing, {}) if may_fail else None
         self._five_tuples = {
             FlowKey(*key, number): five_tuple
@@ -142,7 +143,8 @@ class RouteTable:
             return self._change(routes)
         self._planned |= routes
         self._five_tuples |= {flow.key: flow.five_tuple for job in decision.snapshot.jobs for flow in job.flows}
-        self._forwarding = Forwarding(routing, decision.rules, self._forwarding.down)
+        # The switches' own hash counts, whatever the decision takes it for.
+        self._forwarding = Forwarding(self._routing.without(routing.dead), decision.rules, self._forwarding.down)
         return self._change(self._forwarded_routes())
 
     def set_down(self, links: frozenset[int]) -> set[str]:
@@ -208,10 +210,11 @@ class Forwarding:
                 return tuple(path)
             link = self._next_links.get((five_tuple, node))
             if link is None:
-                members = [member for member in self.routing.next_links(node, destination) if member not in down]
+                choices = self.routing.hash_choices(node, destination) or self.routing.next_links(node, destination)
+                members = [member for member in choices if member not in down]
                 if not members:
                     return None
-                link = members[hash_of_crc(crc, self.routing.hash_multipliers[node]) % len(members)]
+                link = self.routing.hashed_link(node, crc, members)
             path.append(link)
         return None
 

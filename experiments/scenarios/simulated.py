@@ -10,6 +10,7 @@ from controller.links.link_health import LinkHealth
 from experiments.scenarios.connections import open_connections
 from experiments.scenarios.in_process import InProcessController, InProcessSession
 from experiments.scenarios.job_driver import Progress
+from experiments.scenarios.ordinary_hashes import as_ordinary_switches_hash
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
@@ -35,6 +36,7 @@ def run_on_simulator(
     *,
     on_progress: Progress,
     transform_graph: Callable[[TaskGraph], TaskGraph] | None = None,
+    base_routing: Callable[[Routing], Routing] | None = None,
 ) -> RunResult:
     """Run a scenario to the departure of its last job.
 
@@ -45,6 +47,7 @@ def run_on_simulator(
         on_progress: Called as the run goes on.
         transform_graph: Returns the task graph to run and to register in place of a job's own, for example with other
             flow groups (``workloads.arrangement``).
+        base_routing: Returns the routing that somebody else has filled into the switches, in place of the controller's.
 
     Raises:
         ValueError: The jobs do not fit, or the policy cannot decide.
@@ -52,19 +55,25 @@ def run_on_simulator(
     """
     policy = as_policy(policy)
     fabric = scenario.topology.build()
-    routing = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    believed = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
+    if base_routing is not None:
+        believed = base_routing(believed)
+    routing = as_ordinary_switches_hash(believed, scenario.seed)
     jobs = training_jobs(scenario, fabric)
     if transform_graph is not None:
         jobs = tuple(replace(job, graph=transform_graph(job.graph)) for job in jobs)
     isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
     may_fail = bool(scenario.events)
+    follows_switches = may_fail or base_routing is not None or bool(fabric.ordinary_switches)
     control = policy.rate_control(enforcement)
-    network = SimulatedNetwork(routing, jobs, connections, policy, control, scenario.steering, may_fail=may_fail)
+    network = SimulatedNetwork(
+        *(routing, jobs, connections, policy, control, scenario.steering), may_fail=follows_switches
+    )
 
     def new_controller() -> InProcessController:
         return InProcessController(
-            *(routing, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels),
+            *(believed, connections, partial(decide, policy), scenario.steering, scenario.seed, scenario.num_levels),
             links=LinkHealth(fabric, Damping()) if may_fail else None,
             fabric_hash=scenario.hash,
         )

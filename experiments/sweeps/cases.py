@@ -46,7 +46,7 @@ class CaseDescription(BaseModel):
 
 
 class CaseResult(BaseModel):
-    """The object that ``trainyard run --json`` prints; summaries use the fields named here."""
+    """What ``trainyard run -o json`` prints of a run; summaries use the fields named here."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 

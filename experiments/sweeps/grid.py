@@ -132,7 +132,7 @@ class ScenarioFile:
             ScenarioError: The file is not a valid scenario; the error lists every problem.
         """
         document = read_scenario_document(path)
-        scenario = scenario_of(path, document, policies)
+        scenario = scenario_of(document, policies)
         return cls(path, scenario.name, scenario.policy or DEFAULT_POLICY, document.sha256, document.contents)
 
 
@@ -224,7 +224,7 @@ def _checked_scenarios(
                 messages.append(f"{where}: {error}")
                 continue
             if problems := find_problems(document):
-                messages += (f"{where}: {problem}" for problem in problems)
+                messages += (f"{where}: {problem.text_in(document)}" for problem in problems)
                 continue
             scenario = Scenario.model_validate(document)
             if problem := unsupported_on(scenario, backend, enforcement):

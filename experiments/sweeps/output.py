@@ -148,5 +148,5 @@ def _require_unchanged(path: Path, lines: Iterable[ResultLine], descriptions: It
         now = files.get(line.file) or names.get(line.scenario)
         if now is not None and now.sha256 != line.sha256:
             raise OutputError(
-                f"{now.file}: has changed since its runs in {path}; expected the file as it was, or another --output"
+                f"{now.file}: has changed since its runs in {path}; expected the file as it was, or another --out"
             )

@@ -3,7 +3,11 @@
 Exit status: 0 all went well, 1 a run or the controller failed, 2 the input is bad and nothing has been started.
 """
 
+import os
 import sys
+
+COMPLETE = "_TRAINYARD_COMPLETE"
+"""The environment variable by which the script of a shell asks for completions."""
 
 _EXTRAS = {"matplotlib": "report", "jinja2": "report", "markupsafe": "report", "psycopg": "postgresql", "ray": "ray"}
 
@@ -18,6 +22,10 @@ def main() -> None:
     try:
         from trainyard.cli.application import application
 
+        if COMPLETE in os.environ:
+            from trainyard.cli.completion import prepare_completion
+
+            prepare_completion()
         application()
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -5,8 +5,9 @@ The modules of commands import what they need at their top. Only what takes more
 nor a message about bad input waits for it.
 """
 
+import platform
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -23,7 +24,7 @@ class Commands(LazyGroup):
     lazy_commands: ClassVar[Mapping[str, LazyCommand]] = {
         "demo": LazyCommand(
             imported("trainyard.cli.run:demo"),
-            "Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper; writes a page.",
+            "Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper.",
         ),
         "run": LazyCommand(
             imported("trainyard.cli.run:run"),
@@ -38,11 +39,29 @@ class Commands(LazyGroup):
             "Show what a policy decides once all jobs of a scenario have arrived; nothing is started.",
         ),
         "check": LazyCommand(
-            imported("trainyard.cli.check:check"), "Check a scenario and print ok, or everything that is wrong with it."
+            imported("trainyard.cli.check:check"),
+            "Check a scenario, a controller's configuration or a fabric file; print ok, or everything that is wrong.",
         ),
         "topology": LazyCommand(
             imported("trainyard.cli.topology:topology"),
             "Show the cables of a topology: the nodes at their ends, with ports, and their rates.",
+        ),
+        "expand": LazyCommand(
+            imported("trainyard.cli.topology:expand"),
+            "Write a topology out as a fabric file: every NIC with its addresses, every port with its number, every "
+            "cable.",
+        ),
+        "discover": LazyCommand(
+            imported("trainyard.cli.discover:discover"),
+            "Write a fabric file from a running fabric without a controller; what is left to fill in has a comment.",
+        ),
+        "import": LazyCommand(
+            imported("trainyard.cli.imports:imports"),
+            "Write a fabric file from a table of cables, or from containerlab's topology of a lab.",
+        ),
+        "qos": LazyCommand(
+            imported("trainyard.cli.qos:qos"),
+            "Print the configuration with which a switch serves levels: DSCP to queues, in strict priority.",
         ),
         "policies": LazyCommand(
             imported("trainyard.cli.check:policies"),
@@ -99,9 +118,45 @@ class Commands(LazyGroup):
             imported("trainyard.cli.audit:audit"),
             "Show the newest entries of a controller's audit trail; the controller may be running.",
         ),
+        "database": LazyCommand(
+            imported("trainyard.cli.database:database"),
+            "Back up, restore, verify and upgrade the database of a controller.",
+        ),
         "withdraw": LazyCommand(
             imported("trainyard.cli.withdraw:withdraw"),
             "Withdraw jobs from a running controller, or from the database of one that does not run.",
+        ),
+        "reload": LazyCommand(
+            imported("trainyard.cli.reload:reload"),
+            "Have every controller named read its configuration file again, and say what has changed.",
+        ),
+        "drain": LazyCommand(
+            imported("trainyard.cli.drain:drain"),
+            "Move all flows off a switch, a cable or a host, and say when it is safe to work on it.",
+        ),
+        "undrain": LazyCommand(
+            imported("trainyard.cli.drain:undrain"), "Use a switch, a cable or a host again that was drained."
+        ),
+        "pause": LazyCommand(
+            imported("trainyard.cli.pause:pause"),
+            "Have the controller make no Plans until resume; what is in force stays, and dead links are left all the "
+            "same.",
+        ),
+        "resume": LazyCommand(
+            imported("trainyard.cli.pause:resume"), "Have the controller make Plans again after pause or release."
+        ),
+        "pin": LazyCommand(
+            imported("trainyard.cli.pin:pin"),
+            "Have a job have a level, or a flow a path, whatever the policy decides, until the time is over.",
+        ),
+        "unpin": LazyCommand(imported("trainyard.cli.pin:unpin"), "Have the policy decide again what was pinned."),
+        "release": LazyCommand(
+            imported("trainyard.cli.pause:release"),
+            "Take all rules of Trainyard out of the switches; base routing stays. A running controller pauses, too.",
+        ),
+        "apply": LazyCommand(
+            imported("trainyard.cli.apply:apply"),
+            "Plan once and write it to the switches of a controller that does not run; --dry-run only says what.",
         ),
         "emulator": LazyCommand(
             imported("trainyard.cli.emulator:emulator"),
@@ -109,6 +164,10 @@ class Commands(LazyGroup):
         ),
         "port": LazyCommand(
             imported("trainyard.cli.port:port"), "Enable a port of a switch, or disable it: its cable is down then."
+        ),
+        "completion": LazyCommand(
+            imported("trainyard.cli.completion:completion"),
+            "Print the script with which a shell completes commands and options.",
         ),
         "runtime": LazyCommand(
             imported("trainyard.cli.runtime:runtime"),
@@ -122,6 +181,25 @@ class Commands(LazyGroup):
     }
 
 
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        print(f"trainyard {version('trainyard')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, help="Print the versions of Trainyard and Python."
+        ),
+    ] = False,
+) -> None:
+    """Options of the command as a whole."""
+
+
 application = typer.Typer(
     name="trainyard",
     help="Paths and priority levels for every flow of every training job on a shared cluster.",
@@ -130,5 +208,6 @@ application = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     cls=Commands,
-    callback=lambda: None,
+    callback=_options,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )

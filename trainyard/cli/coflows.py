@@ -1,6 +1,5 @@
 """``trainyard coflows``: a trace of coflows on one big switch."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +8,9 @@ import typer
 from experiments.report.numbers import count, seconds
 from simulator.coflow_options import BPS_PER_PORT_GBPS, CoflowPolicy, Recompute
 from topologies.files import FileError, read_text
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import refuse, tell
-from trainyard.cli.output import PrintableConsole, number_table
+from trainyard.cli.output import number_table
 from workloads.coflow_trace import MOST_BYTES, CoflowTrace, CoflowTraceError, parse_coflow_trace
 
 FileArgument = Annotated[
@@ -23,7 +23,6 @@ RecomputeOption = Annotated[
 ]
 PortOption = Annotated[float, typer.Option("--port-gbps", help="Rate of every port, in units of 2^30 bit/s.")]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Let all coflows arrive at the start.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of a table.")]
 
 _LEAST_GBPS, _MOST_GBPS = 1e-6, 1e6
 
@@ -34,7 +33,7 @@ def coflows(
     recompute: RecomputeOption = Recompute.FLOW,
     port_gbps: PortOption = 1.0,
     offline: OfflineOption = False,
-    as_json: JsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Run a trace of coflows on one big switch and show their completion times."""
     # The simulator brings Numba, which --help and bad options do not wait for.
@@ -45,12 +44,10 @@ def coflows(
     trace = _read_coflows(file)
     run = run_coflows(trace, policy, recompute, port_gbps * BPS_PER_PORT_GBPS, offline=offline)
     measured = {"average_cct_s": run.average_cct_s, "p95_cct_s": run.p95_cct_s, "makespan_s": run.makespan_s}
-    if as_json:
-        print(json.dumps({"policy": policy, "num_coflows": len(trace.names), **measured}))
-        return
+    document = {"policy": policy, "num_coflows": len(trace.names), **measured}
     table = number_table(f"{file.name} under {policy}", "Coflows", "Flows", "Average CCT", "p95 CCT", "Makespan")
     table.add_row(count(len(trace.names)), count(trace.num_flows), *map(seconds, measured.values()))
-    PrintableConsole().print(table)
+    Writer(output).write(Answer(document, [document], lambda: table))
 
 
 def _read_coflows(file: Path) -> CoflowTrace:

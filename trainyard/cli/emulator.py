@@ -14,8 +14,8 @@ from topologies.fabric import Fabric
 from topologies.files import FileError, read_text
 from topologies.logs import log_to_stderr
 from trainyard.cli.exits import fail, refuse
+from trainyard.cli.inputs import read_topology
 from trainyard.progress import progress
-from workloads.loading import ScenarioError, load_topology
 
 TopologyOption = Annotated[
     Path, typer.Option("--topology", metavar="FILE", help="YAML file with a scenario, or with only its topology key.")
@@ -97,10 +97,7 @@ def emulator(
 
     With --wire its hosts are real: frames of network interfaces pass the switches.
     """
-    try:
-        accepted = load_topology(topology)
-    except ScenarioError as error:
-        refuse(*error.messages)
+    accepted = read_topology(topology)
     if (p4info is None) != (json is None):
         refuse("--p4info and --json: expected both or neither, as they are two files of one pipeline")
     try:

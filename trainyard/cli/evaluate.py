@@ -4,7 +4,6 @@ The options of a command are the fields of the evaluation's class, which is impo
 its own help.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import MISSING, fields
@@ -22,18 +21,17 @@ from experiments.report.findings import Findings
 from experiments.report.style import FigureFormat
 from experiments.sweeps import processes
 from experiments.sweeps.processes import Failure
-from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell, terminable
-from trainyard.cli.lazy_group import LazyCommand, LazyGroup
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
+from trainyard.cli.exits import fail, refuse, tell, terminable
+from trainyard.cli.lazy_group import LazyCommand, LazyGroup, command_group
 from trainyard.cli.options import FigureFormatOption, FiguresOption, ReportOption, WorkersOption
-from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
+from trainyard.cli.output import PrintableConsole, number_table
+from trainyard.cli.report_files import ReportFiles
 from trainyard.progress import counted
 
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object a line for each case, as it is measured.")
-]
 COMMON_PARAMETERS = (
     Parameter("workers", Parameter.KEYWORD_ONLY, default=None, annotation=WorkersOption),
-    Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption),
+    Parameter("output", Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=OutputOption),
     Parameter("report", Parameter.KEYWORD_ONLY, default=None, annotation=ReportOption),
     Parameter("figures", Parameter.KEYWORD_ONLY, default=None, annotation=FiguresOption),
     Parameter("figure_format", Parameter.KEYWORD_ONLY, default=FigureFormat.SVG, annotation=FigureFormatOption),
@@ -52,7 +50,7 @@ def _command(entry: EvaluationEntry) -> Callable[..., None]:
     def evaluate(
         *,
         workers: int | None,
-        as_json: bool,
+        output: OutputFormat,
         report: Path | None,
         figures: Path | None,
         figure_format: FigureFormat,
@@ -62,7 +60,7 @@ def _command(entry: EvaluationEntry) -> Callable[..., None]:
         options |= {name: tuple(dict.fromkeys(options[name] or ())) for name in repeated}
         try:
             files = ReportFiles(report, figures, figure_format)
-            _evaluate(evaluation(**options), workers, files, as_json=as_json)
+            _evaluate(evaluation(**options), workers, files, Writer(output))
         except InvalidInputError as error:
             refuse(*error.messages)
 
@@ -92,7 +90,7 @@ def _parameter(name: str, annotation: tuple[Any, Option | Argument], default: An
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, info])
 
 
-def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files: ReportFiles, *, as_json: bool) -> None:
+def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files: ReportFiles, writer: Writer) -> None:
     """Measure all cases; where the command is ended early, it reports the finished cases before."""
     files.prepare()
     for notice in evaluation.notices():
@@ -104,8 +102,8 @@ def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files:
     def keep(groups: Iterable[Any]) -> None:
         for group in groups:
             measured.append(group)
-            if as_json:
-                print(json.dumps(evaluation.json_object(group)), flush=True)
+            document = evaluation.json_object(group)
+            writer.write(Answer(document, [document]))
 
     try:
         for case, result in _measure(evaluation, cases, workers):
@@ -113,14 +111,14 @@ def _evaluate(evaluation: Evaluation[Any, Any, Any], workers: int | None, files:
     finally:
         keep(collector.rest())
         if measured:
-            if as_json and (summary := evaluation.summary_object(measured)) is not None:
-                print(json.dumps(summary), flush=True)
+            if (summary := evaluation.summary_object(measured)) is not None:
+                writer.write(Answer(summary, [summary]))
             findings = evaluation.findings(measured)
             # The page first: a reader of the tables that goes away, as ``head`` does, ends the command.
             try:
                 files.save_findings(findings, evaluation.pictures(measured))
             finally:
-                if not as_json:
+                if writer.is_for_people:
                     _print_findings(findings)
 
 
@@ -158,11 +156,6 @@ class Evaluations(LazyGroup):
     }
 
 
-evaluate = typer.Typer(
-    name="evaluate",
-    help="Repeat published experiments, and print the results beside the published figures.",
-    epilog=EXIT_STATUS,
-    no_args_is_help=True,
-    cls=Evaluations,
-    callback=lambda: None,
+evaluate = command_group(
+    "Repeat published experiments, and print the results beside the published figures.", Evaluations
 )

@@ -31,9 +31,9 @@ def refuse(*messages: str) -> NoReturn:
     _end(messages, ExitStatus.BAD_INPUT)
 
 
-def fail(message: str) -> NoReturn:
-    """End the command with status 1, because what it started has failed."""
-    _end((message,), ExitStatus.FAILED)
+def fail(*messages: str) -> NoReturn:
+    """End the command with status 1 and one line on stderr for each reason, because what it started has failed."""
+    _end(messages, ExitStatus.FAILED)
 
 
 @contextmanager

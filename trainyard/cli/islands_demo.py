@@ -1,14 +1,13 @@
 """``trainyard demo --islands``: two tenants' programs on two islands and one link, under one policy after the other."""
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.report.numbers import percent, seconds
-from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import RunError
-from trainyard.cli.exits import fail, tell
-from trainyard.cli.output import PrintableConsole, ReportFiles, number_table, write_trace
+from trainyard.cli.exits import fail
+from trainyard.cli.output import PrintableConsole, number_table
+from trainyard.cli.report_files import ReportFiles
 from trainyard.plans import plan
 from trainyard.progress import progress
 from workloads.loading import SHIPPED_SCENARIOS
@@ -20,10 +19,8 @@ POLICIES = ("ecmp", "crux", "echelonflow")
 _FOR_S = 10.0
 
 
-def demonstrate_islands(out: Path, figures: Path | None, figure_format: FigureFormat) -> None:
+def demonstrate_islands(files: ReportFiles) -> None:
     """Run both tenants alone and together, print how fast they train, and write the page and the last trace."""
-    trace = out / "islands.perfetto.json"
-    files = ReportFiles(out / "islands.html", figures, figure_format, trace)
     files.prepare()
     with progress("policies are compiled"):
         for policy in POLICIES:  # here, where no decision has a time limit
@@ -32,12 +29,12 @@ def demonstrate_islands(out: Path, figures: Path | None, figure_format: FigureFo
         alone_s, compared = asyncio.run(_measured())
     except RunError as error:
         fail(f"islands: {error}")
-    from experiments.real_islands.report import islands_report
-
     _print(alone_s, compared)
-    write_trace(compared[-1].events, trace)
-    tell(f"written: {trace}")
-    files.save(islands_report(alone_s, compared))
+    files.save_trace(compared[-1].events)
+    if files.is_asked_for:
+        from experiments.real_islands.report import islands_report
+
+        files.save(islands_report(alone_s, compared))
 
 
 async def _measured() -> "tuple[dict[str, float], list[Compared]]":

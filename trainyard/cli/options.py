@@ -9,13 +9,16 @@ from experiments.report.style import FigureFormat
 from policies.enforcement import Enforcement
 
 ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).")]
+TopologyArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="YAML file with a scenario, or with only its topology key.")
+]
 PoliciesOption = Annotated[
     list[str] | None,
     typer.Option(
         "--policy",
         metavar="POLICY",
-        help="Policy: a name that trainyard policies lists, or module:attribute. May be repeated. Default: the "
-        "scenario's own policy, else crux.",
+        help="Policy: a name that trainyard policies lists, module:attribute, or all for every one in that list. May "
+        "be repeated. Default: the scenario's own policy, else crux.",
     ),
 ]
 AllowPolicyImportOption = Annotated[
@@ -31,7 +34,6 @@ EnforcementOption = Annotated[
         help="levels: with the priority levels of switches; ideal: with the policy's own rates (simulator only)."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for each policy.")]
 ReportOption = Annotated[
     Path | None, typer.Option("--report", metavar="FILE", dir_okay=False, help="Write an HTML page with figures.")
 ]
@@ -54,14 +56,28 @@ PerfettoOption = Annotated[
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, help="Number of worker processes. Default: the number of cores.")
 ]
+DatabaseOption = Annotated[
+    str, typer.Option("--database", metavar="URL", help="Database of the controller: a path, or an SQLAlchemy URL.")
+]
 
 DEFAULT_CONTROLLER = ["127.0.0.1:4790"]
+
+
+def _addresses(given: list[str]) -> list[str]:
+    """The addresses in what is given, each of which may be several with commas between, as in the environment."""
+    return [address for text in given for part in text.split(",") if (address := part.strip())] or DEFAULT_CONTROLLER
+
+
 ControllerOption = Annotated[
     list[str],
     typer.Option(
         "--controller",
         metavar="ADDRESS",
-        help="HOST:PORT or unix:/PATH of the running controller. May be repeated: the active one of several answers.",
+        envvar="TRAINYARD_CONTROLLER",
+        show_envvar=False,
+        callback=_addresses,
+        help="HOST:PORT or unix:/PATH of the running controller. May be repeated: the active one of several answers. "
+        "Default: $TRAINYARD_CONTROLLER, else 127.0.0.1:4790.",
+        show_default=False,
     ),
 ]
-AnswerJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -1,14 +1,16 @@
 """``trainyard plan``: the decision for a scenario, and what it changes of an earlier one."""
 
-import json
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from controller.api.operations.sentences import path_words
 from controller.planning.decision import Decision
 from controller.registry.errors import RegistrationError
 from experiments.report.numbers import change, count, counted, quantity
@@ -16,10 +18,11 @@ from policies.plan import Plan
 from policies.plan_difference import plan_difference
 from topologies.fabric import Fabric
 from topologies.fabric import Path as FabricPath
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import refuse
 from trainyard.cli.inputs import policies_for, read_scenario
-from trainyard.cli.options import AllowPolicyImportOption, JsonOption, PoliciesOption, ScenarioArgument
-from trainyard.cli.output import PrintableConsole, number_table, path_words
+from trainyard.cli.options import AllowPolicyImportOption, PoliciesOption, ScenarioArgument
+from trainyard.cli.output import number_table
 from trainyard.plans import PlanResult, plan_scenario
 
 DifferenceOption = Annotated[
@@ -32,7 +35,7 @@ def plan(
     scenario: ScenarioArgument,
     policy: PoliciesOption = None,
     diff: DifferenceOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Show what a policy decides once all jobs of a scenario have arrived; nothing is started."""
@@ -41,7 +44,7 @@ def plan(
     fabric = accepted.topology.build()
     if in_force is not None and in_force.topology.build() != fabric:
         refuse(f"{diff}: topology: expected the same as in {scenario}, or paths cannot be compared")
-    console = PrintableConsole()
+    writer = Writer(output)
     for chosen in policies_for(accepted, policy):
         try:
             before = None if in_force is None else plan_scenario(in_force, fabric, chosen).plan
@@ -49,21 +52,26 @@ def plan(
             result = PlanResult.of(accepted.name, decision, fabric)
         except (RegistrationError, ValueError) as error:
             refuse(f"{scenario}: under {chosen.name}: {error}")
-        if as_json:
-            document = result.to_dict()
-            if before is not None:
-                document["difference"] = difference_object(before, decision.plan, fabric)
-            print(json.dumps(document))
-            continue
-        console.print(_jobs(decision), _reasons(decision), sep="\n")
+        document = result.to_dict()
+        views: list[RenderableType] = [_jobs(decision), Text(), _reasons(decision)]
         if before is None:
-            console.print(_flows(result))
+            views.append(_flows(result))
         else:
-            console.print(difference_view(before, decision.plan, fabric))
+            document["difference"] = difference_object(before, decision.plan, fabric)
+            views.append(difference_view(before, decision.plan, fabric))
+        writer.write(Answer(document, _rows(document), partial(Group, *views)))
+
+
+def _rows(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for every flow of a Plan, with what is decided for its job."""
+    jobs = {job["name"]: job for job in document["jobs"]}
+    for flow in document["flows"]:
+        of_job = {f"job_{key}": value for key, value in jobs[flow["job"]].items() if key != "name"}
+        yield {"policy": document["policy"], **flow, **of_job}
 
 
 def difference_object(before: Plan, after: Plan, fabric: Fabric) -> dict[str, Any]:
-    """Return the value of ``difference`` in what ``plan --diff --json`` and ``replay --json`` print."""
+    """Return the value of ``difference`` in what ``plan --diff -o json`` and ``replay -o json`` print."""
     difference, worth = plan_difference(before, after), after.worth
     return {
         "came": list(difference.came),

@@ -9,12 +9,15 @@ from finsy.proto import gnmi_grpc
 
 from emulator.p4runtime.port_requests import port_request
 from hostlib.addresses import check_host_port
+from hostlib.credentials import Credentials
+from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, tls_hint
 from trainyard.cli.exits import fail, refuse
 
 AddressArgument = Annotated[str, typer.Argument(metavar="HOST:PORT", help="gNMI address of the switch.")]
 SwitchArgument = Annotated[str, typer.Argument(metavar="SWITCH", help="Name of the switch.")]
-PortArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Number of the port.")]
+PortArgument = Annotated[str, typer.Argument(metavar="PORT", help="Number of the port, or its name.")]
 
+_LARGEST_NUMBER = 2**32 - 1
 _WAIT_S = 10.0
 
 
@@ -28,18 +31,36 @@ class State(StrEnum):
 def port(
     address: AddressArgument,
     switch: SwitchArgument,
-    number: PortArgument,
+    port: PortArgument,
     state: Annotated[State, typer.Argument(metavar="up|down", show_choices=False)],
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
 ) -> None:
     """Enable a port of a switch, or disable it: its cable is down then."""
     try:
         check_host_port(address)
     except ValueError as error:
         refuse(f"{error}, got {address!r}")
-    request = port_request(switch, number, is_enabled=state is State.UP)
-    with grpc.insecure_channel(address) as channel:
+    number_or_name = _number_or_name(port)
+    try:
+        credentials = Credentials.from_environment(ca=ca, certificate=certificate, key=key)
+        connection = credentials.channel(address)
+    except ValueError as error:
+        refuse(str(error))
+    request = port_request(switch, number_or_name, is_enabled=state is State.UP)
+    with connection as channel:
         try:
             gnmi_grpc.gNMIStub(channel).Set(request, timeout=_WAIT_S)
         except grpc.RpcError as error:
             reason = error.details() if isinstance(error, grpc.Call) else error
-            fail(f"{address}: port {number} of {switch} cannot be set: {reason}")
+            hint = tls_hint(str(reason), credentials)
+            fail(f"{address}: port {port} of {switch} cannot be set: {reason}{hint}")
+
+
+def _number_or_name(text: str) -> int | str:
+    if not (text.isascii() and text.isdecimal()):
+        return text
+    if len(text) > len(str(_LARGEST_NUMBER)) or not 1 <= int(text) <= _LARGEST_NUMBER:
+        refuse(f"PORT: expected a number from 1 to {_LARGEST_NUMBER}, or a name, got {text!r}")
+    return int(text)

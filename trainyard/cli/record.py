@@ -1,6 +1,5 @@
 """``trainyard dump`` and ``trainyard replay``: the record of a controller's decisions."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,23 +14,22 @@ from controller.record.replay import replay as replay_decisions
 from policies.registry import PolicyError, find_policy, load_policy
 from topologies.files import FileError, read_lines
 from topologies.printable import printable
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import ExitStatus, fail, refuse, tell
 from trainyard.cli.inputs import load_policies
-from trainyard.cli.options import AllowPolicyImportOption
-from trainyard.cli.output import PrintableConsole
+from trainyard.cli.options import AllowPolicyImportOption, DatabaseOption
+from trainyard.cli.output import PrintableConsole, date_and_time
 from trainyard.cli.plan import difference_object, difference_view
+from trainyard.cli.stored import opened_to_read
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-DatabaseOption = Annotated[
-    str, typer.Option("--database", metavar="URL", help="Database of the controller: a path, or an SQLAlchemy URL.")
-]
 FromOption = Annotated[int, typer.Option("--from", metavar="N", min=0, help="Number of the first Plan.")]
 ToOption = Annotated[int | None, typer.Option("--to", metavar="N", min=0, help="Number of the last Plan.")]
-OutputOption = Annotated[
+OutOption = Annotated[
     Path | None,
-    typer.Option("--output", metavar="FILE", dir_okay=False, help="File to write. Default: standard output."),
+    typer.Option("--out", metavar="FILE", dir_okay=False, help="File to write. Default: standard output."),
 ]
 RecordArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Record that trainyard dump has written.")]
 PolicyOption = Annotated[
@@ -43,36 +41,30 @@ PolicyOption = Annotated[
         "module:attribute.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for each Plan.")]
 
 
 def dump(
-    database: DatabaseOption = "trainyard.db", first: FromOption = 0, last: ToOption = None, output: OutputOption = None
+    database: DatabaseOption = "trainyard.db", first: FromOption = 0, last: ToOption = None, out: OutOption = None
 ) -> None:
     """Write the record of a controller's decisions as lines of JSON; the controller may be running."""
     # The store brings SQLAlchemy and gRPC, which --help and bad options do not wait for.
-    from controller.store.database import Database
     from controller.store.facts import LAST_PLAN_NUMBER
-    from controller.store.migration import Access
 
-    try:
-        opened = Database.open(database, Access.READ)
-    except StoreError as error:
-        refuse(str(error))
+    opened = opened_to_read(database)
     final = LAST_PLAN_NUMBER if last is None else last
     try:
-        opened.read(lambda connection: _dump(opened.name, first, final, output, connection))
+        opened.read(lambda connection: _dump(opened.name, first, final, out, connection))
     except StoreError as error:
         fail(str(error))
     except BrokenPipeError:
         raise  # the reader of a pipe has read enough
     except OSError as error:
-        fail(f"{output or 'standard output'}: cannot be written: {error.strerror}")
+        fail(f"{out or 'standard output'}: cannot be written: {error.strerror}")
     finally:
         opened.close()
 
 
-def _dump(name: str, first: int, last: int, output: Path | None, connection: "Connection") -> None:
+def _dump(name: str, first: int, last: int, out: Path | None, connection: "Connection") -> None:
     from controller.record.lines import text_of
     from controller.store.facts import LAST_PLAN_NUMBER, plan_numbers, record_lines
 
@@ -88,22 +80,22 @@ def _dump(name: str, first: int, last: int, output: Path | None, connection: "Co
             refuse(f"{name}: has no Plans {missing}; its record goes from {oldest} to {newest}{gap}")
         if newest < last < LAST_PLAN_NUMBER:
             tell(f"the record ends with Plan {newest}")
-    _write(text_of(record_lines(first, last, connection)), output)
+    _write(text_of(record_lines(first, last, connection)), out)
 
 
-def _write(lines: Iterable[str], output: Path | None) -> None:
-    if output is None:
+def _write(lines: Iterable[str], out: Path | None) -> None:
+    if out is None:
         for line in lines:
             typer.echo(line, nl=False)
     else:
-        with output.open("w", encoding="utf-8") as file:
+        with out.open("w", encoding="utf-8") as file:
             file.writelines(lines)
 
 
 def replay(
     file: RecordArgument,
     policy: PolicyOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Decide the Plans of a record again; exit status 1 where a Plan differs."""
@@ -111,6 +103,7 @@ def replay(
     from controller.record.lines import read_decisions
 
     verdicts: Counter[Verdict] = Counter()
+    writer = Writer(output)
     find = load_policy if allow_policy_import else find_policy
     try:
         decisions = read_decisions(str(file), _lines(file), find)
@@ -121,15 +114,16 @@ def replay(
             outcomes = replay_under(other, decisions)
         for replayed in outcomes:
             verdicts[replayed.verdict] += 1
-            if as_json:
-                print(json.dumps(_object(replayed)))
-            else:
+            if writer.is_for_people:
                 _show(replayed)
+            else:
+                document = _object(replayed)
+                writer.write(Answer(document, [document]))
     except RecordError as error:
         refuse(str(error))
     except PolicyError as error:
         refuse(f"{file}: {error}; decide under another with --policy, or allow it with --allow-policy-import")
-    if not as_json:
+    if writer.is_for_people:
         typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "no Plans")
     if policy is None and verdicts[Verdict.DIFFERENT]:
         raise typer.Exit(ExitStatus.FAILED)
@@ -156,7 +150,7 @@ def _object(replayed: Replayed) -> dict[str, Any]:
 
 def _show(replayed: Replayed) -> None:
     recorded = replayed.recorded
-    line = f"Plan {recorded.number} at {recorded.snapshot.time_s:.3f} s: {replayed.verdict}"
+    line = f"Plan {recorded.number} at {date_and_time(recorded.snapshot.time_s)}: {replayed.verdict}"
     if not replayed.differs_in:
         typer.echo(line)
         return

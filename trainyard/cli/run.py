@@ -1,13 +1,13 @@
 """``trainyard run`` and ``trainyard demo``: scenarios under one policy after the other, as tables and pages."""
 
-import json
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -17,22 +17,25 @@ from experiments.report.numbers import change, count, percent, seconds, slowdown
 from experiments.report.style import FigureFormat
 from experiments.scenarios.backend import Backend, RunError, real_hosts, run_on, unsupported_on
 from experiments.scenarios.results import RunResult, run_object
+from experiments.scenarios.switch_kind import SwitchKind
+from experiments.sweeps.cases import versions
 from policies.enforcement import Enforcement
 from policies.registry import as_policy
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.inputs import policies_for, read_scenario
+from trainyard.cli.inputs import policies_for, read_hashed_scenario, read_scenario
 from trainyard.cli.options import (
     AllowPolicyImportOption,
     EnforcementOption,
     FigureFormatOption,
     FiguresOption,
-    JsonOption,
     PerfettoOption,
     PoliciesOption,
     ReportOption,
     ScenarioArgument,
 )
-from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
+from trainyard.cli.output import PrintableConsole, number_table
+from trainyard.cli.report_files import ReportFiles
 from trainyard.progress import progress
 from workloads.loading import SHIPPED_SCENARIOS
 from workloads.scenario import ProfileSource, Scenario
@@ -53,6 +56,14 @@ RealTimeOption = Annotated[
     bool,
     typer.Option("--real-time", help="With --on namespaces or mininet: real-time priority for what passes frames."),
 ]
+SwitchOption = Annotated[
+    SwitchKind,
+    typer.Option(
+        "--switch",
+        help="With --on namespaces or mininet: what the switches are, the emulator or Open vSwitch (ovs), "
+        "which is controlled by OpenFlow.",
+    ),
+]
 ShowOutputOption = Annotated[
     bool,
     typer.Option("--show-output", help="With --on namespaces or mininet: print what the programs of jobs print."),
@@ -67,7 +78,9 @@ RealOption = Annotated[
 IslandsOption = Annotated[
     bool, typer.Option("--islands", help="Run two tenants' programs on islands over a fabric; needs Linux.")
 ]
-OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder of the page.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for a page with figures.")
+]
 
 DEMO_SCENARIOS = ("fig19-n4", "fig20", "pipeline", "fewer-uplinks")
 DEMO_POLICIES = ("ecmp", "crux-pa", "crux")
@@ -82,42 +95,59 @@ def run(
     policy: PoliciesOption = None,
     on: BackendOption = Backend.EMULATOR,
     enforcement: EnforcementOption = Enforcement.LEVELS,
-    as_json: JsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
     report: ReportOption = None,
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
     perfetto: PerfettoOption = None,
     seed: SeedOption = None,
+    switch: SwitchOption = SwitchKind.EMULATOR,
     real_time: RealTimeOption = False,
     show_output: ShowOutputOption = False,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run a scenario under each policy and compare GPU utilisation and iteration times."""
-    for option, is_given in (("--real-time", real_time), ("--show-output", show_output)):
+    is_ovs = switch is SwitchKind.OVS
+    for option, is_given in (("--switch ovs", is_ovs), ("--real-time", real_time), ("--show-output", show_output)):
         if is_given and not on.has_real_hosts:
             refuse(f"{option}: expected --on namespaces or mininet, got --on {on.value}")
+    if is_ovs and real_time:
+        refuse("--real-time: only the emulator asks for it; expected --switch emulator")
     if show_output:
         _show_output()
-    accepted = read_scenario(scenario, allow_policy_import=allow_policy_import)
-    if (problem := unsupported_on(accepted, on, enforcement)) is not None:
+    accepted, sha256 = read_hashed_scenario(scenario, allow_policy_import=allow_policy_import)
+    if (problem := unsupported_on(accepted, on, enforcement, switch)) is not None:
         refuse(f"{scenario}: {problem}")
     if seed is not None:
         accepted = accepted.model_copy(update={"seed": seed})
+    policies = policies_for(accepted, policy)
     files = ReportFiles(report, figures, figure_format, perfetto)
     files.prepare()
-    results = []
-    run_policy = partial(run_on, on, accepted, enforcement=enforcement, is_real_time=real_time)
-    for result in _results(accepted, policies_for(accepted, policy), run_policy):
+    results, writer = [], Writer(output)
+    run_policy = partial(run_on, on, accepted, enforcement=enforcement, switch=switch, is_real_time=real_time)
+    for result in _results(accepted, policies, run_policy):
         results.append(result)
-        if as_json:
-            print(json.dumps(run_object(result)), flush=True)
+        source = {"file": str(scenario), "sha256": sha256, "seed": result.seed, "versions": versions()}
+        document = run_object(result) | source
+        writer.write(Answer(document, _rows(document)))
     # The files first: a reader of the tables that goes away, as ``head`` does, ends the command.
     try:
         files.save_perfetto(results)
         files.save_runs([results])
     finally:
-        if not as_json:
+        if writer.is_for_people:
             _print_results(results)
+
+
+def _rows(run: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for every job of a run."""
+    whole = {key: value for key, value in run.items() if not isinstance(value, list)}
+    for job in run["jobs"]:
+        yield (
+            {"scenario": run["scenario"], "policy": run["policy"], "job": job["name"]}
+            | whole
+            | {f"job_{key}": value for key, value in job.items() if key != "name"}
+        )
 
 
 def _show_output() -> None:
@@ -133,23 +163,28 @@ def demo(
     failures: FailuresOption = False,
     real: RealOption = False,
     islands: IslandsOption = False,
-    out: OutOption = Path("out"),
+    out: OutOption = None,
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
 ) -> None:
-    """Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper; writes a page."""
+    """Compare no scheduling, priority levels, and levels with paths on mixes of the Crux paper."""
     if failures + real + islands > 1:
         refuse("--failures, --real and --islands: expected one of them")
+
+    def files(name: str) -> ReportFiles:
+        page = None if out is None else out / f"{name}.html"
+        return ReportFiles(page, figures, figure_format, page.with_suffix(".perfetto.json") if page else None)
+
     if islands:
         from trainyard.cli.islands_demo import demonstrate_islands
 
-        demonstrate_islands(out, figures, figure_format)
+        demonstrate_islands(files("islands"))
     elif real:
-        _demonstrate_real(ReportFiles(out / "real.html", figures, figure_format, out / "real.perfetto.json"))
+        _demonstrate_real(files("real"))
     elif failures:
-        _demonstrate(FAILURE_SCENARIOS, FAILURE_POLICIES, ReportFiles(out / "failures.html", figures, figure_format))
+        _demonstrate(FAILURE_SCENARIOS, FAILURE_POLICIES, replace(files("failures"), perfetto=None))
     else:
-        _demonstrate(DEMO_SCENARIOS, DEMO_POLICIES, ReportFiles(out / "demo.html", figures, figure_format))
+        _demonstrate(DEMO_SCENARIOS, DEMO_POLICIES, replace(files("demo"), perfetto=None))
 
 
 def _demonstrate(names: Sequence[str], policies: Sequence[str], files: ReportFiles) -> None:
@@ -218,18 +253,22 @@ def utilisation(results: Sequence[RunResult]) -> Table:
 
 
 def iteration_times(results: Sequence[RunResult]) -> Table:
-    """Return the iteration time of every job under every policy, and its change from the first policy."""
-    first, *others = results
-    is_any_measured = any(job.profile is ProfileSource.MEASURED for job in first.jobs)
-    columns = ["Job", *(["Profile"] if is_any_measured else []), "GPUs", "Ideal", first.policy]
-    columns += [title for other in others for title in (other.policy, "Change")]
-    table = number_table(f"{first.scenario}: iteration times", *columns, left=("Profile",))
-    times = [{job.name: job.iteration_time_s for job in other.jobs} for other in others]
-    for job in first.jobs:
-        cells = [count(job.gpus), seconds(job.ideal_iteration_time_s), seconds(job.iteration_time_s)]
-        for time_of in times:
-            cells += [seconds(time_of[job.name]), change(time_of[job.name], job.iteration_time_s)]
-        table.add_row(Text(job.name), *([job.profile] if is_any_measured else []), *cells)
+    """Return a row for every job under every policy: its iteration time, and the change from the first policy."""
+    is_any_measured = any(job.profile is ProfileSource.MEASURED for job in results[0].jobs)
+    columns = ("Job", "Policy", *(["Profile"] if is_any_measured else []), "GPUs", "Ideal", "Iteration", "Change")
+    table = number_table(f"{results[0].scenario}: iteration times", *columns, left=("Policy", "Profile"))
+    for of_policies in zip(*(result.jobs for result in results), strict=True):
+        first = of_policies[0]
+        for result, job in zip(results, of_policies, strict=True):
+            table.add_row(
+                Text(job.name),
+                Text(result.policy),
+                *([job.profile] if is_any_measured else []),
+                count(job.gpus),
+                seconds(job.ideal_iteration_time_s),
+                seconds(job.iteration_time_s),
+                count(None) if result is results[0] else change(job.iteration_time_s, first.iteration_time_s),
+            )
     return table
 
 

@@ -6,18 +6,21 @@ import secrets
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
 
 from hostlib.addresses import check_server
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import EXIT_STATUS, fail, refuse, tell
-from trainyard.cli.output import PrintableConsole, write_trace
+from trainyard.cli.lazy_group import ShortenedCommand, command_group
+from trainyard.cli.output import PrintableConsole
+from trainyard.cli.report_files import write_trace
 from trainyard.cli.runtime_clients import read_clients, write_first_client
 from trainyard.cli.runtime_network import read_network_hosts
 from trainyard.cli.runtime_pictures import draw, picture_format
@@ -95,14 +98,7 @@ class Order(StrEnum):
     EARLIEST_NEED = "earliest-need"
 
 
-runtime = typer.Typer(
-    help="Run programs over islands of devices: the server, and what it does.",
-    epilog=EXIT_STATUS,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    callback=lambda: None,
-)
+runtime = command_group("Run programs over islands of devices: the server, and what it does.")
 
 
 @runtime.command(epilog=EXIT_STATUS)
@@ -162,17 +158,26 @@ def serve(
             fail(str(error))
 
 
-@runtime.command(epilog=EXIT_STATUS)
-def status(address: AddressOption, clients: ClientsOption, name: NameOption = "default") -> None:
-    """Show the hosts and clients of a running server."""
+@runtime.command(epilog=EXIT_STATUS, cls=ShortenedCommand)
+def status(
+    address: AddressOption,
+    clients: ClientsOption,
+    name: NameOption = "default",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Show the hosts and clients of a running server; CSV has the hosts."""
     with _connected(address, clients, name) as connected:
         shown = connected.status()
+    Writer(output).write(Answer(shown, shown["hosts"], lambda: _status_tables(shown)))
+
+
+def _status_tables(shown: Mapping[str, Any]) -> Group:
     tables = [hosts_table(shown), clients_table(shown)]
     if shown["published"]:
         tables.append(published_table(shown))
     if jobs := shown.get("network", {}).get("jobs"):
         tables.append(network_table(jobs))
-    PrintableConsole().print(Group(*tables))
+    return Group(*tables)
 
 
 @runtime.command(epilog=EXIT_STATUS)

@@ -56,10 +56,10 @@ def published_table(shown: Mapping[str, Any]) -> Table:
 
 def network_table(jobs: Sequence[Mapping[str, Any]]) -> Table:
     """Return what the controller of the network knows of programs, and the Plan in force for each."""
-    table = number_table("Programs on the network", "job", "program", "flows", "plan", left=["program"])
+    table = number_table("Programs on the network", "job", "program", "flows", "unsteered", "plan", left=["program"])
     for job in jobs:
         plan = job["refusal"] or ("none yet" if job["plan"] is None else f"{job['plan']:,}")
-        table.add_row(job["job"], job["program"], f"{job['flows']:,}", plan)
+        table.add_row(job["job"], job["program"], f"{job['flows']:,}", f"{job['unsteered']:,}", plan)
     return table
 
 

@@ -1,6 +1,5 @@
 """``trainyard sweep``: scenarios under every policy, setting and seed."""
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
@@ -22,8 +21,9 @@ from experiments.sweeps.output import Executor, Output, OutputError, missing_cas
 from experiments.sweeps.ray_cluster import ClusterError, on_ray, require_ray
 from experiments.sweeps.summary import Cell, summarise
 from policies.enforcement import Enforcement
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import fail, refuse, tell, terminable
-from trainyard.cli.inputs import load_policies
+from trainyard.cli.inputs import load_policies, with_all
 from trainyard.cli.options import (
     AllowPolicyImportOption,
     EnforcementOption,
@@ -33,14 +33,15 @@ from trainyard.cli.options import (
     ReportOption,
     WorkersOption,
 )
-from trainyard.cli.output import PrintableConsole, ReportFiles, number_table
+from trainyard.cli.output import number_table
+from trainyard.cli.report_files import ReportFiles
 from trainyard.progress import counted
 from workloads.loading import ScenarioError
 
 ScenariosArgument = Annotated[list[Path], typer.Argument(metavar="SCENARIO", help="Scenario files (YAML).")]
-OutputOption = Annotated[
+RunsOption = Annotated[
     Path,
-    typer.Option("--output", metavar="FILE", dir_okay=False, help="File that keeps every finished run as a JSON line."),
+    typer.Option("--out", metavar="FILE", dir_okay=False, help="File that keeps every finished run as a JSON line."),
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds, starting at 1.")]
 SetOption = Annotated[
@@ -52,12 +53,11 @@ AddressOption = Annotated[
     str | None,
     typer.Option("--address", metavar="ADDRESS", help="Ray cluster to run on: HOST:PORT or auto. Needs the extra ray."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for each row of the table.")]
 
 
 def sweep(
     scenarios: ScenariosArgument,
-    output: OutputOption,
+    out: RunsOption,
     policy: PoliciesOption = None,
     seeds: SeedsOption = 10,
     settings: SetOption = None,
@@ -65,7 +65,7 @@ def sweep(
     enforcement: EnforcementOption = Enforcement.LEVELS,
     workers: WorkersOption = None,
     address: AddressOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
     report: ReportOption = None,
     figures: FiguresOption = None,
     figure_format: FigureFormatOption = FigureFormat.SVG,
@@ -79,15 +79,15 @@ def sweep(
     with ExitStack() as stack:
         stack.enter_context(terminable())
         try:
-            opened = stack.enter_context(open_output(output, [case.description for case in grid]))
+            opened = stack.enter_context(open_output(out, [case.description for case in grid]))
         except OutputError as error:
             refuse(str(error))
         try:
-            _run(grid, opened, output, execution)
+            _run(grid, opened, out, execution)
         except (OutputError, ClusterError) as error:
             fail(str(error))
         finally:
-            _show(grid, opened, files, as_json=as_json)
+            _show(grid, opened, files, Writer(output))
         _fail_with_the_runs(grid, opened)
 
 
@@ -115,7 +115,7 @@ def _grid(
         refuse(f"--set: {error}")
     if on.has_real_hosts:
         refuse(f"--on: expected emulator or simulator, as all runs on {on.value} need the machine")
-    names = tuple(dict.fromkeys(policies))
+    names = with_all(policies)
     load_policies(names)
     try:
         files = read_files(scenarios, allow_policy_import=allow_policy_import)
@@ -141,14 +141,12 @@ def _run(grid: Sequence[Case], output: Output, path: Path, execution: Executor) 
             advance()
 
 
-def _show(grid: Sequence[Case], output: Output, files: ReportFiles, *, as_json: bool) -> None:
+def _show(grid: Sequence[Case], output: Output, files: ReportFiles, writer: Writer) -> None:
     """Show the finished runs, also where the sweep was ended early."""
     rows = [cell for cell in summarise(grid, output.lines) if cell.finished or cell.failed]
-    if as_json:
-        for cell in rows:
-            print(json.dumps(asdict(cell)), flush=True)
-    elif rows:
-        PrintableConsole().print(_table(rows))
+    if rows or not writer.is_for_people:
+        cells = [asdict(cell) for cell in rows]
+        writer.write(Answer({"cells": cells}, cells, lambda: _table(rows)))
     if any(cell.finished for cell in rows):
         files.save_sweep(rows)
 

@@ -1,16 +1,17 @@
 """``trainyard trace``, ``generate-trace`` and ``run-trace``: traces of the jobs of a cluster."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group
 from rich.text import Text
 
 from experiments.report.numbers import count, percent, quantity
+from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import fail, interruptible, refuse, tell
-from trainyard.cli.inputs import load_policies
+from trainyard.cli.inputs import load_policies, with_all
 from trainyard.cli.output import PrintableConsole, number_table
 from trainyard.progress import progress
 from workloads.field_types import LONGEST_S
@@ -37,9 +38,6 @@ AssumptionsOption = Annotated[
         "--assumptions", metavar="FILE", help="What a trace does not say. Default: the assumptions of Trainyard."
     ),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object, with every finding, instead of tables.")
-]
 NumJobsOption = Annotated[int, typer.Option("--jobs", min=1, max=1_000_000, help="Number of jobs.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="The same seed generates the same trace.")]
 
@@ -48,7 +46,7 @@ PoliciesOption = Annotated[
     typer.Option(
         "--policy",
         metavar="POLICY",
-        help="Policy: a name that trainyard policies lists, or module:attribute. May be repeated: a run for each.",
+        help="Policy: a name that trainyard policies lists, module:attribute, or all. May be repeated: a run for each.",
     ),
 ]
 SchedulerOption = Annotated[Scheduler, typer.Option("--scheduler", help="Job scheduler, which places jobs on GPUs.")]
@@ -70,24 +68,24 @@ DelayOption = Annotated[
 EveryOption = Annotated[
     bool, typer.Option("--every-iteration", help="Compute every iteration, without repeating or extrapolating any.")
 ]
-RunJsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object a line for each policy, when its run is over.")
-]
 
 _SHOWN_ROWS = 5
+_FINDING = ("rule", "line", "detail")
 _DAY_S = 86_400.0
 
 
-def trace(folder: FolderArgument, assumptions: AssumptionsOption = None, as_json: JsonOption = False) -> None:
+def trace(
+    folder: FolderArgument, assumptions: AssumptionsOption = None, output: OutputOption = OutputFormat.TABLE
+) -> None:
     """Show what a trace holds, what is left out of it, and how it compares with published figures."""
-    _show(folder, _read_trace(folder, _read_assumptions(assumptions)), as_json=as_json)
+    _show(folder, _read_trace(folder, _read_assumptions(assumptions)), output)
 
 
 def generate_trace(
     folder: FolderArgument,
     jobs: NumJobsOption = 5180,
     seed: SeedOption = 1,
-    as_json: JsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Generate a trace like Lingjun's, write it to a folder in the same three files, and show how well it fits."""
     try:
@@ -96,7 +94,7 @@ def generate_trace(
         refuse(str(error))
     except OSError as error:
         fail(f"{folder}: cannot be written: {error.strerror}")
-    _show(folder, _read_trace(folder, _read_assumptions(None)), as_json=as_json)
+    _show(folder, _read_trace(folder, _read_assumptions(None)), output)
 
 
 def run_trace(
@@ -108,12 +106,12 @@ def run_trace(
     reaction_delay_s: DelayOption = 0.01,
     every_iteration: EveryOption = False,
     assumptions: AssumptionsOption = None,
-    as_json: RunJsonOption = False,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Run a trace of weeks on the simulator and show utilisation, slowdowns and how much was computed."""
     if days is not None and not 0 < days < float("inf"):
         refuse(f"--days: expected a number above 0, got {days}")
-    policies = load_policies(policy)
+    policies = load_policies(with_all(policy))
     assumed = _read_assumptions(assumptions)
     summary = _read_trace(folder, assumed)
     _require_jobs(summary, folder)
@@ -128,16 +126,16 @@ def run_trace(
         until_s=None if days is None else days * _DAY_S,
         skip=ACCURATE if every_iteration else SkipOptions(),
     )
-    results, problem = [], None
+    results, problem, writer = [], None, Writer(output)
     for chosen in policies:
         run = TraceRun(summary.jobs, assumed.fabric, chosen, admission_function(scheduler, seed), options)
         problem = _run_to_end(run, f"{folder.name} under {chosen.name}")
         results.append(run.result())
-        if as_json:
-            print(json.dumps(trace_object(results[-1]) | {"scheduler": scheduler}), flush=True)
+        document = trace_object(results[-1]) | {"scheduler": scheduler}
+        writer.write(Answer(document, [_row(document)]))
         if problem is not None:
             break
-    if not as_json:
+    if writer.is_for_people:
         _print_results(folder.name, scheduler, results)
     if problem is not None:
         fail(f"{problem}; the results end at {results[-1].ended_s / _DAY_S:.2f} days")
@@ -168,10 +166,18 @@ def _require_jobs(summary: TraceSummary, folder: Path) -> None:
         refuse(f"{folder}: expected jobs that ran on GPUs, none is left of the trace (trainyard trace says why)")
 
 
-def _show(folder: Path, summary: TraceSummary, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(_summary_object(folder, summary)))
-        return
+def _row(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a document says once, without its lists."""
+    return {key: value for key, value in document.items() if not isinstance(value, list)}
+
+
+def _show(folder: Path, summary: TraceSummary, output: OutputFormat) -> None:
+    document = _summary_object(folder, summary)
+    Writer(output).write(Answer(document, document["findings"], lambda: _tables(folder, summary), _FINDING))
+
+
+def _tables(folder: Path, summary: TraceSummary) -> Group:
+    """Return what is left out of a trace, how it compares with published figures, and what a simulation has of it."""
     rules = number_table(f"{folder.name}: cleaning", "Rule", "Rows", "Lines", left=("Lines",))
     for rule, number in summary.trace.counts.items():
         lines = [finding.line for finding in summary.trace.findings if finding.rule is rule]
@@ -184,7 +190,7 @@ def _show(folder: Path, summary: TraceSummary, *, as_json: bool) -> None:
     gpu_hours = sum(job.request.gpus * job.request.run_time_s for job in summary.jobs) / 3600
     total = sum(job.request.gpus for job in summary.jobs)
     work.add_row(count(len(summary.jobs)), count(total), quantity(gpu_hours), count(len(summary.too_large)))
-    PrintableConsole().print(rules, fit, work, sep="\n")
+    return Group(rules, fit, work)
 
 
 def _with_unit(value: float | None, unit: Unit) -> str:

@@ -8,9 +8,8 @@ import typer
 
 from controller.errors import StoreError
 from topologies.printable import printable
-from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, Shown, TokenFileOption, connect_or_exit
+from trainyard.cli.connecting import ControllerAccess, asks_controller
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.options import DEFAULT_CONTROLLER, ControllerOption
 
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Jobs to withdraw: all of them, or none.")]
 DatabaseOption = Annotated[
@@ -23,20 +22,17 @@ DatabaseOption = Annotated[
 ]
 
 
+@asks_controller
 def withdraw(
+    controller: ControllerAccess,
     jobs: JobsArgument,
-    controller: ControllerOption = DEFAULT_CONTROLLER,
     database: DatabaseOption = None,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
-    key: KeyOption = None,
-    token_file: TokenFileOption = None,
 ) -> None:
     """Withdraw jobs from a running controller, or from the database of one that does not run."""
     if database is not None:
         withdrawn = _from_database(jobs, database)
     else:
-        with connect_or_exit(controller, Shown(ca, certificate, key, token_file)) as operations:
+        with controller.connect() as operations:
             withdrawn = operations.withdraw(jobs)
     for name, num_groups in withdrawn.items():
         groups = "1 flow group" if num_groups == 1 else f"{num_groups:,} flow groups"
@@ -47,6 +43,7 @@ def _from_database(jobs: Sequence[str], database: str) -> Mapping[str, int]:
     # The store brings SQLAlchemy and gRPC, which --help and bad options do not wait for.
     from controller.store.database import Database
     from controller.store.migration import Access
+    from controller.store.offline import InUseError
     from controller.store.withdrawal import NothingWithdrawnError, withdraw_jobs
 
     try:
@@ -55,7 +52,7 @@ def _from_database(jobs: Sequence[str], database: str) -> Mapping[str, int]:
         refuse(str(error))
     try:
         return asyncio.run(withdraw_jobs(opened, list(dict.fromkeys(jobs))))
-    except NothingWithdrawnError as error:
+    except (InUseError, NothingWithdrawnError) as error:
         refuse(str(error))
     except StoreError as error:
         fail(str(error))

@@ -11,10 +11,13 @@ from typing import Self
 import grpc
 from finsy.proto import gnmi_grpc
 
+from controller.switch_addresses import SwitchAddress
 from emulator.p4runtime.port_requests import port_request
 from experiments.scenarios.real_hosts import emulator_program
 from experiments.scenarios.real_hosts.emulator_program import EmulatorPlan
 from experiments.scenarios.real_hosts.laboratory import Laboratory
+from experiments.scenarios.real_hosts.p4_counters import P4Counters
+from experiments.scenarios.real_hosts.switches import SwitchesError, SwitchPlaces
 from topologies.fabric import Fabric
 
 _LOG = logging.getLogger(__name__)
@@ -28,7 +31,7 @@ _MOST_FAILURES = 3
 """In a row."""
 
 
-class EmulatorProcessError(Exception):
+class EmulatorProcessError(SwitchesError):
     """The emulator did not start; the message has its standard error."""
 
 
@@ -86,6 +89,18 @@ class EmulatorProcess:
         """The number of the process."""
         assert self._process is not None
         return self._process.pid
+
+    def places(self) -> SwitchPlaces:
+        """See ``Switches``."""
+        addresses = tuple(
+            SwitchAddress(name=name, address=self.address, device_id=device_id)
+            for name, device_id in self._fabric.device_ids.items()
+        )
+        return SwitchPlaces(addresses)
+
+    def counters(self) -> P4Counters:
+        """See ``Switches``."""
+        return P4Counters(self._fabric, self.address)
 
     def want_links_down(self, links: frozenset[int]) -> None:
         """Take these links down, and bring all others up, as soon as the emulator answers."""

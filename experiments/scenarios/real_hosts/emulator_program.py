@@ -5,11 +5,13 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from emulator.interfaces import InterfaceError
 from emulator.standalone import StandaloneEmulator, Wires
 from p4src import P4INFO, PROGRAM
-from topologies.fabric import Cable, Fabric
+from topologies.addressing import Address, Interface, MacAddress
+from topologies.fabric import Cable, Fabric, Pcie, SwitchIdentity
 from topologies.logs import log_to_stderr
 
 
@@ -18,17 +20,14 @@ class EmulatorPlan:
     """What the emulator is to be.
 
     Attributes:
-        hosts, switches, cables, gpus_per_host: The fabric; a cable is its two ends, its rate and its delay.
+        fabric: The fabric, its fields by name, and so on inside; addresses are integers.
         wires: A host, the number of its NIC, and the interface at the switch's end of its cable.
         namespace: The file of the interfaces' network namespace.
         listen: Where to serve P4Runtime and gNMI.
         is_real_time: Whether to ask for real-time priority.
     """
 
-    hosts: list[str]
-    switches: list[str]
-    cables: list[tuple[str, str, float, float]]
-    gpus_per_host: int
+    fabric: dict[str, Any]
     wires: list[tuple[str, int, str]]
     namespace: str
     listen: str
@@ -39,10 +38,8 @@ class EmulatorPlan:
         cls, fabric: Fabric, wires: dict[tuple[str, int], str], namespace: Path, listen: str, *, is_real_time: bool
     ) -> "EmulatorPlan":
         """Return the plan of a fabric."""
-        cables = [(*cable.ends, cable.rate_bps, cable.delay_s) for cable in fabric.cables]
         rows = [(host, nic, interface) for (host, nic), interface in wires.items()]
-        nodes = list(fabric.hosts), list(fabric.switches)
-        return cls(*nodes, cables, fabric.gpus_per_host, rows, str(namespace), listen, is_real_time)
+        return cls(asdict(fabric), rows, str(namespace), listen, is_real_time)
 
     def to_json(self) -> str:
         """Return the plan as one line."""
@@ -51,8 +48,36 @@ class EmulatorPlan:
 
 def fabric_of(plan: EmulatorPlan) -> Fabric:
     """Return the fabric of a plan."""
-    cables = tuple(Cable((one, other), rate_bps, delay_s) for one, other, rate_bps, delay_s in plan.cables)
-    return Fabric(tuple(plan.hosts), tuple(plan.switches), cables, plan.gpus_per_host)
+    fields = plan.fabric
+    interfaces, identities = fields["interfaces"], fields["identities"]
+    return Fabric(
+        tuple(fields["hosts"]),
+        tuple(fields["switches"]),
+        tuple(map(_cable, fields["cables"])),
+        fields["gpus_per_host"],
+        None if fields["pcie"] is None else Pcie(**fields["pcie"]),
+        None if interfaces is None else tuple(tuple(map(_interface, nics)) for nics in interfaces),
+        None if identities is None else tuple(map(_identity, identities)),
+    )
+
+
+def _cable(fields: dict[str, Any]) -> Cable:
+    first, second = fields["ends"]
+    ports = fields["ports"]
+    return Cable(
+        (first, second), fields["rate_bps"], fields["delay_s"], None if ports is None else (ports[0], ports[1])
+    )
+
+
+def _interface(fields: dict[str, Any]) -> Interface:
+    mac = fields["mac"]
+    address = Address(fields["address"])
+    return Interface(fields["name"], address, fields["prefix_length"], None if mac is None else MacAddress(mac))
+
+
+def _identity(fields: dict[str, Any]) -> SwitchIdentity:
+    names = tuple((number, name) for number, name in fields["port_names"])
+    return SwitchIdentity(fields["device_id"], fields["node_id"], names)
 
 
 def main() -> int:

@@ -15,6 +15,14 @@ class Laboratory(Protocol):
         """The interface at the switch's end of each NIC's cable, by host and number of the NIC."""
 
     @property
+    def mtu_bytes(self) -> int:
+        """The longest IP packet."""
+
+    @property
+    def switch_ends(self) -> Mapping[tuple[str, int], str]:
+        """The interface of each port of a switch that has one, by switch and number of the port."""
+
+    @property
     def fabric_file(self) -> Path:
         """The file of the network namespace of these interfaces, for programs that are started by ``outside``."""
 
@@ -29,6 +37,9 @@ class Laboratory(Protocol):
 
     def outside(self, *arguments: str) -> list[str]:
         """Return a command line that runs a command outside all hosts, where it may use ``fabric_file``."""
+
+    def in_fabric(self, *arguments: str) -> list[str]:
+        """Return a command line that runs a command where the interfaces of switches are; it ends with this process."""
 
     def frame_bytes(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         """Return the bytes that each NIC has sent and received so far, as interfaces count them."""

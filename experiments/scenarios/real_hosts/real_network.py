@@ -8,9 +8,9 @@ from contextlib import suppress
 from experiments.scenarios.connections import GroupKey
 from experiments.scenarios.event_queue import PS_PER_S
 from experiments.scenarios.outages import Outages
-from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess, EmulatorProcessError
 from experiments.scenarios.real_hosts.ranks import Ranks
 from experiments.scenarios.real_hosts.real_flows import RealFlow
+from experiments.scenarios.real_hosts.switches import Switches, SwitchesError
 from experiments.scenarios.results import LoadSample
 from experiments.scenarios.transfers import Instances, JobEnd, NetworkEvent
 from hostlib.types import Directives
@@ -24,7 +24,7 @@ _PS_PER_NS = 1000
 class RealNetwork:
     """Carries the flows of a run's jobs as bytes that ranks send; ``run`` takes as long as it says.
 
-    Set ``ranks`` and ``emulator`` before the first ``run``, and call ``begin`` when time is to start.
+    Set ``ranks`` and ``switches`` before the first ``run``, and call ``begin`` when time is to start.
 
     Args:
         jobs: The jobs.
@@ -33,7 +33,7 @@ class RealNetwork:
     """
 
     ranks: Ranks
-    emulator: EmulatorProcess
+    switches: Switches
 
     def __init__(self, jobs: Sequence[TrainingJob], flows: Sequence[RealFlow], scale: float) -> None:
         self.scale = scale
@@ -67,7 +67,7 @@ class RealNetwork:
         """Wait until something arrives or ends, at most to ``until_ps``; return what has.
 
         Raises:
-            EmulatorProcessError: The emulator has ended for good.
+            SwitchesError: The switches have ended for good.
         """
         left_s = (until_ps - self._clock_ps()) / PS_PER_S
         if not self._events and left_s > 0:
@@ -78,14 +78,14 @@ class RealNetwork:
             await asyncio.sleep(0)  # others' turn, although this run is late
         self._has_events.clear()
         if self._loss is not None:
-            raise EmulatorProcessError(self._loss)
+            raise SwitchesError(self._loss)
         events, self._events = self._events, []
         self.now_ps = self._clock_ps()
         return events
 
     def apply(self, outages: Outages) -> None:
         """Take these elements' links down, and bring all others up, soon."""
-        self.emulator.want_links_down(outages.links)
+        self.switches.want_links_down(outages.links)
 
     def sample_loads(self) -> LoadSample | None:
         """Return the newest sample of the links' counters, once."""
@@ -123,7 +123,7 @@ class RealNetwork:
         self._has_events.set()
 
     def lost(self, reason: str) -> None:
-        """The emulator has ended for good."""
+        """The switches have ended for good."""
         self._loss = reason
         self._has_events.set()
 

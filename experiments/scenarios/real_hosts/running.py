@@ -1,4 +1,4 @@
-"""Runs a scenario on real hosts: real programs and connections, a real controller, and the emulator's switches."""
+"""Runs a scenario on real hosts: real programs and connections, a real controller, and switches that forward."""
 
 import asyncio
 import logging
@@ -8,9 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import grpc
-
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
 from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.interfaces import Programs
 from experiments.scenarios.job_agent import JobAgent
@@ -20,6 +18,7 @@ from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
 from experiments.scenarios.real_hosts.host_agents import HostAgents
 from experiments.scenarios.real_hosts.laboratory import Laboratory
 from experiments.scenarios.real_hosts.link_counters import LinkCounters
+from experiments.scenarios.real_hosts.openvswitch_switches import OpenVSwitchSwitches
 from experiments.scenarios.real_hosts.programs import CommandPrograms
 from experiments.scenarios.real_hosts.rank_processes import RankProcesses
 from experiments.scenarios.real_hosts.ranks import Ranks
@@ -28,10 +27,12 @@ from experiments.scenarios.real_hosts.real_network import RealNetwork
 from experiments.scenarios.real_hosts.real_session import RealSession
 from experiments.scenarios.real_hosts.run_folder import run_folder
 from experiments.scenarios.real_hosts.scaled_fabric import scaled_topology
+from experiments.scenarios.real_hosts.switches import CountersAwayError, Switches, SwitchPlaces
 from experiments.scenarios.real_hosts.torch_programs import TorchPrograms, torch_jobs
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.run_loop import RunLoop
 from experiments.scenarios.run_record import result_of
+from experiments.scenarios.switch_kind import SwitchKind
 from hostlib.client import Client
 from hostlib.credentials import Credentials
 from policies.policy import Policy
@@ -53,7 +54,7 @@ _SAMPLE_S = 0.25
 class RealHosts:
     """The hosts and switches of a scenario, on which it is run under one policy after the other; an async context.
 
-    PyTorch imports while the emulator starts. The ranks of PyTorch jobs find each other in the first run; with
+    PyTorch imports while the switches start. The ranks of PyTorch jobs find each other in the first run; with
     ``keeps_ranks`` they go on in the others, where only the controller is another one.
 
     Args:
@@ -62,6 +63,7 @@ class RealHosts:
         fabric: The scenario's fabric at the rates that the laboratory's links have.
         scale: What its rates have been divided by; bytes are too.
         backend: Its name, for results.
+        switch: What the switches are.
         is_real_time: Whether the emulator is to ask for real-time priority.
         keeps_ranks: Whether there is more than one run.
     """
@@ -74,6 +76,7 @@ class RealHosts:
         scale: float,
         *,
         backend: str,
+        switch: SwitchKind = SwitchKind.EMULATOR,
         is_real_time: bool,
         keeps_ranks: bool = False,
     ) -> None:
@@ -86,7 +89,11 @@ class RealHosts:
         self._routing = Routing(self._unscaled, hash_multipliers(self._unscaled.switches, scenario.seed))
         self._jobs = training_jobs(scenario, self._unscaled)
         self._isolated_s = {job.name: run_isolated(job, self._routing).iteration_time_s for job in self._jobs}
-        self._emulator = EmulatorProcess(fabric, laboratory, is_real_time=is_real_time, on_loss=self._lost)
+        self._switches: Switches = (
+            EmulatorProcess(fabric, laboratory, is_real_time=is_real_time, on_loss=self._lost)
+            if switch is SwitchKind.EMULATOR
+            else OpenVSwitchSwitches(fabric, laboratory, on_loss=self._lost)
+        )
         hosts = [host for job in torch_jobs(self._jobs) for host in job.hosts]
         self._processes = RankProcesses(laboratory, hosts)
         self._torch = TorchPrograms(
@@ -99,11 +106,11 @@ class RealHosts:
         self._folder: Path
 
     async def __aenter__(self) -> Self:
-        """Start the switches. Raises EmulatorProcessError where they do not start."""
+        """Start the switches. Raises SwitchesError where they do not start."""
         async with AsyncExitStack() as stack:
             self._folder = stack.enter_context(run_folder())
             await stack.enter_async_context(self._processes)
-            await stack.enter_async_context(self._emulator)
+            await stack.enter_async_context(self._switches)
             await stack.enter_async_context(self._torch)
             self._stack = stack.pop_all()
         return self
@@ -122,7 +129,7 @@ class RealHosts:
 
         Raises:
             ControllerProcessError: The controller does not start.
-            EmulatorProcessError: The emulator has ended for good.
+            SwitchesError: The switches have ended for good.
             RanksError: Ranks do not start, or do not reach each other.
             ValueError: The controller cannot load the policy, or the window of measurement is empty.
         """
@@ -133,15 +140,14 @@ class RealHosts:
         ]
         flows = real_flows(played, self._routing)
         network = RealNetwork(played, flows, self._scale)
-        network.emulator = self._emulator
+        network.switches = self._switches
         self._network = network
         if self._loss is not None:
             network.lost(self._loss)
         self._torch.happened = network.happened
         async with AsyncExitStack() as stack:
-            config = _config(
-                scenario, policy, self._emulator.address, f"unix:{self._folder / 'controller.sock'}", self._scale
-            )
+            places = self._switches.places()
+            config = _config(scenario, policy, places, f"unix:{self._folder / 'controller.sock'}", self._scale)
             process = await stack.enter_async_context(
                 ControllerProcess(config, started_by=self._laboratory.outside, folder=self._folder)
             )
@@ -176,9 +182,8 @@ class RealHosts:
             commands = await stack.enter_async_context(
                 CommandPrograms(self._jobs, self._laboratory, self._unscaled, process.address, network.happened)
             )
-            counters = await stack.enter_async_context(
-                LinkCounters(self._fabric, self._laboratory, self._emulator.address)
-            )
+            counted = await stack.enter_async_context(self._switches.counters())
+            counters = await stack.enter_async_context(LinkCounters(self._fabric, self._laboratory, counted))
             loop = RunLoop(
                 *(scenario, self._jobs, network, session, Outages(self._unscaled), self._isolated_s),
                 programs=_Programs((commands, self._torch)),
@@ -199,7 +204,7 @@ class RealHosts:
         )
 
     def _lost(self, reason: str) -> None:
-        """The emulator has ended for good."""
+        """The switches have ended for good."""
         self._loss = reason
         if self._network is not None:
             self._network.lost(reason)
@@ -230,25 +235,23 @@ async def _sample(counters: LinkCounters, network: RealNetwork) -> None:
             continue  # a sample lasts until the next is taken
         try:
             network.sampled(await counters.sample(network.now_s))
-        except grpc.RpcError:
-            _LOG.info("the emulator does not answer: its counters are read later")
+        except CountersAwayError:
+            _LOG.info("the switches do not answer: their counters are read later")
         except (NetworkError, LookupError) as error:
             _LOG.warning("the counters of links cannot be read: %s", error)
 
 
-def _config(scenario: Scenario, policy: Policy, address: str, listen: str, scale: float) -> ControllerConfig:
+def _config(scenario: Scenario, policy: Policy, places: SwitchPlaces, listen: str, scale: float) -> ControllerConfig:
     """Return the configuration of the run's controller: like programs in hosts, it knows what links really carry."""
     return ControllerConfig(
         listen=listen,
         agents=True,
         topology=scaled_topology(scenario.topology, scale),
-        switches=tuple(
-            SwitchAddress(name=name, address=address, device_id=1 + index)
-            for index, name in enumerate(scenario.topology.build().switches)
-        ),
+        switches=places.switches,
+        openflow=places.openflow,
         hash_seed=scenario.seed,
         policy=source_of(policy),
-        hash=scenario.hash,
+        hash=places.hash or scenario.hash,
         steering=scenario.steering,
         seed=scenario.seed,
         num_levels=scenario.num_levels,

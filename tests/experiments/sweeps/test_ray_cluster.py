@@ -60,7 +60,7 @@ def test_a_cluster_gives_the_same_results_as_processes(address: str, tmp_path: P
     for name, options in (("processes", ["--workers", "1"]), ("ray", ["--address", address])):
         outputs.append(tmp_path / name)
         ended = subprocess.run(
-            [*command, "--seeds", "2", "--set", "reaction_delay_s=0,1", "--output", str(outputs[-1]), *options],
+            [*command, "--seeds", "2", "--set", "reaction_delay_s=0,1", "--out", str(outputs[-1]), *options],
             capture_output=True,
             text=True,
             check=False,

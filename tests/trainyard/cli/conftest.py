@@ -37,10 +37,11 @@ Trainyard = Callable[..., Ended]
 
 @pytest.fixture
 def trainyard() -> Trainyard:
-    """Calls ``trainyard`` with these arguments."""
+    """Calls ``trainyard`` with these arguments. Without ``--controller`` it reaches nobody."""
+    runner = CliRunner(env={"TRAINYARD_CONTROLLER": "127.0.0.1:1"})
 
     def call(*arguments: str | Path) -> Ended:
-        result = CliRunner().invoke(application, [str(argument) for argument in arguments])
+        result = runner.invoke(application, [str(argument) for argument in arguments])
         return Ended(result.exit_code, result.stdout, result.stderr)
 
     return call

@@ -1,6 +1,8 @@
 import inspect
+import platform
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import typer
@@ -49,6 +51,26 @@ def test_help_names_every_command_and_the_exit_status(trainyard: Trainyard) -> N
         assert command in words
 
 
+@pytest.mark.parametrize("command", [(), *((name,) for name in Commands.lazy_commands), ("runtime", "status")])
+def test_h_is_help_with_the_exit_status(command: tuple[str, ...], trainyard: Trainyard) -> None:
+    if command == ("agent",):
+        ended = subprocess.run(
+            [sys.executable, "-m", "trainyard", "agent", "-h"], capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stdout.split()[0]) == (0, "usage:")
+        return
+    short, long = (trainyard(*command, option) for option in ("-h", "--help"))
+    assert (short.exit_code, short.stderr) == (0, "")
+    assert short.stdout == long.stdout
+    assert "Exit status" in short.stdout
+
+
+def test_the_version_is_that_of_the_distribution(trainyard: Trainyard) -> None:
+    ended = trainyard("--version")
+    expected = f"trainyard {version('trainyard')}, Python {platform.python_version()}\n"
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, expected, "")
+
+
 def test_an_unknown_command_is_bad_input(trainyard: Trainyard) -> None:
     assert trainyard("fly").exit_code == 2
 
@@ -65,3 +87,36 @@ def test_help_imports_no_command() -> None:
     modules = set(ended.stdout.split())
     assert "trainyard.cli.application" in modules
     assert not modules & {"pydantic", "yaml", "numpy", "grpc", "trainyard.cli.run", "workloads.scenario"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--colour",), "No such option: --colour"),
+        (("paint",), "No such command 'paint'."),
+        (("run", "--seed", "x", "a.yaml"), "Invalid value for '--seed': should be a valid integer, unable to parse"),
+        (("runtime", "serve", "--colour"), "No such option: --colour"),
+        (("runtime", "serv"), "No such command 'serv'. Did you mean 'serve'?"),
+        (("runtime", "status", "--address"), "Option '--address' requires an argument."),
+        (("database", "backup"), "Missing argument 'FILE'."),
+        (("database", "restore", "x"), "Missing option '--database'."),
+        (("import", "cables", "a.csv", "--gbps", "x"), "Invalid value for '--gbps': should be a valid number"),
+        (("evaluate", "nothing"), "No such command 'nothing'."),
+        (("evaluate", "churn", "--colour"), "No such option: --colour"),
+        (("trace", "--colour"), "No such option: --colour"),
+    ],
+)
+def test_what_cannot_be_parsed_is_named_in_one_line(
+    trainyard: Trainyard, arguments: tuple[str, ...], line: str
+) -> None:
+    ended = trainyard(*arguments)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith(line)
+
+
+@pytest.mark.parametrize("group", [(), ("runtime",), ("database",), ("import",), ("evaluate",)])
+def test_a_group_alone_shows_its_help(trainyard: Trainyard, group: tuple[str, ...]) -> None:
+    ended = trainyard(*group)
+    assert "Usage:" in ended.stdout + ended.stderr
+    assert "Exit status" in ended.stdout + ended.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.southbound.p4runtime.writer import SwitchWrite, WriteOutcome
+from controller.southbound.write_outcomes import SwitchWrite, WriteOutcome
 from controller.store.audit import Call
 from controller.store.store import Store
 from experiments.scenarios.driven.clock import DrivenClock
@@ -46,7 +46,7 @@ def test_both_kinds_are_listed_by_time(trainyard: Trainyard, database: Path, mon
 
 def test_the_newest_are_objects_for_programs(trainyard: Trainyard, database: Path) -> None:
     shown = trainyard("audit", "--database", database, "--last", "2", "--json")
-    call, write = [json.loads(line) for line in shown.stdout.splitlines()]
+    call, write = json.loads(shown.stdout)["entries"]
     assert call == {
         **{"kind": "call", "time_s": 1_000_001.0, "identity": "alice", "tenant": "vision", "role": "job"},
         **{"method": "RegisterJob", "subject": "gpt\x1b[31m", "outcome": "OK", "problem": ""},

@@ -3,8 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from policies.registry import find_policy, policy_names
+from tests.docs.pages import ROOT
 from tests.trainyard.cli.conftest import Trainyard
 from workloads.loading import SHIPPED_SCENARIOS
 
@@ -27,7 +29,7 @@ def test_all_that_is_wrong_is_said_with_file_and_key(
     assert (result.exit_code, result.stdout) == (2, "")
     lines = result.stderr.splitlines()
     assert len(lines) == 4
-    for key in ("colour", "policy", "jobs[0].hosts[1]", "jobs[1].workload.bytes"):
+    for key in ("colour", "policy", "jobs[0] a, hosts[1]", "jobs[1] b, workload.bytes"):
         assert any(line.startswith(f"{path}: {key}: ") for line in lines)
 
 
@@ -47,3 +49,33 @@ def test_every_policy_has_its_line_with_where_it_comes_from_and_what_it_does(tra
     assert [name for name, *_ in lines] == list(policy_names())
     assert {distribution for _, distribution, *_ in lines} == {"trainyard"}
     assert [summary for *_, summary in lines] == [find_policy(name).summary for name in policy_names()]
+
+
+def test_a_configuration_that_names_its_fabric_file_is_checked_as_one(trainyard: Trainyard, tmp_path: Path) -> None:
+    rack = yaml.safe_load((ROOT / "docs/examples/rack.yaml").read_text())
+    del rack["topology"]["switches"][0]["p4runtime"]
+    (tmp_path / "rack.yaml").write_text(yaml.safe_dump(rack))
+    (tmp_path / "controller.yaml").write_text("topology: rack.yaml")
+    assert trainyard("check", tmp_path / "rack.yaml").stdout == "ok\n"
+    result = trainyard("check", tmp_path / "controller.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "switches: no address for leaf-1" in result.stderr
+
+
+def test_files_that_a_configuration_names_are_checked_too(trainyard: Trainyard, tmp_path: Path) -> None:
+    document = yaml.safe_load((ROOT / "docs/examples/controller.yaml").read_text())
+    (tmp_path / "tokens").write_text("no token")
+    document |= {"tokens": str(tmp_path / "tokens"), "jwt": {"key": str(tmp_path / "key.pem"), "algorithm": "ES256"}}
+    document |= {"pipeline": str(tmp_path), "policy": "tests.nowhere:policy"}
+    path = tmp_path / "controller.yaml"
+    path.write_text(yaml.safe_dump(document))
+    result = trainyard("check", path)
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["tokens", "jwt", "pipeline", "pipeline"]
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    assert "key.pem" in lines[1]
+    # Only who allows it has the code of a policy imported.
+    more = trainyard("check", path, "--allow-policy-import").stderr.splitlines()
+    assert more[:4] == lines
+    assert [line.split(": ")[1] for line in more[4:]] == ["policy"]

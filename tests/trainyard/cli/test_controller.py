@@ -29,7 +29,7 @@ def test_the_controller_serves_what_the_file_says(
 ) -> None:
     served: list[ControllerConfig] = []
 
-    async def serve(accepted: ControllerConfig) -> None:
+    async def serve(accepted: ControllerConfig, **_: object) -> None:
         served.append(accepted)
 
     monkeypatch.setattr(daemon, "serve", serve)
@@ -52,7 +52,7 @@ def test_what_finsy_says_of_switches_is_not_said_twice(
 def test_an_address_that_is_taken_is_status_1(
     trainyard: Trainyard, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def serve(accepted: ControllerConfig) -> None:
+    async def serve(accepted: ControllerConfig, **_: object) -> None:
         raise OSError(f"cannot listen on {accepted.listen}")
 
     monkeypatch.setattr(daemon, "serve", serve)

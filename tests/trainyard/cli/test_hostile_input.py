@@ -15,8 +15,8 @@ from trainyard.cli.output import PrintableConsole, number_table
 _READERS = {
     "check": ("check", "{file}"),
     "plan --diff": ("plan", "{scenario}", "--diff", "{file}"),
-    "sweep": ("sweep", "{file}", "--output", "{folder}/out.jsonl"),
-    "sweep --output": ("sweep", "{scenario}", "--output", "{file}"),
+    "sweep": ("sweep", "{file}", "--out", "{folder}/out.jsonl"),
+    "sweep --out": ("sweep", "{scenario}", "--out", "{file}"),
     "controller": ("controller", "--config", "{file}"),
     "emulator --topology": ("emulator", "--topology", "{file}"),
     "emulator --p4info": ("emulator", "--topology", "{scenario}", "--p4info", "{file}", "--json", "{file}"),
@@ -48,7 +48,7 @@ def refused(trainyard: Trainyard, write: Callable[[object], Path], document: obj
 @pytest.mark.parametrize("reader", _READERS)
 def test_devices_and_folders_are_refused_by_name(reader: str, refused: Refused, tmp_path: Path) -> None:
     assert refused(reader, Path("/dev/zero")).startswith("/dev/zero: cannot be ")
-    if reader != "sweep --output":  # its option says what it expects
+    if reader != "sweep --out":  # its option says what it expects
         assert refused(reader, tmp_path) == f"{tmp_path}: cannot be read: Is a directory\n"
 
 

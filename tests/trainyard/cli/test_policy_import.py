@@ -55,7 +55,7 @@ def test_what_a_scenario_names_is_imported_only_where_it_may(
 def test_nor_is_what_a_swept_scenario_names(
     trainyard: Trainyard, document: dict[str, Any], write: Callable[[object], Path], tmp_path: Path
 ) -> None:
-    refused = trainyard("sweep", write(document | {"policy": OWN}), "--output", tmp_path / "out.jsonl")
+    refused = trainyard("sweep", write(document | {"policy": OWN}), "--out", tmp_path / "out.jsonl")
     assert (refused.exit_code, refused.stderr.strip().endswith(REFUSED)) == (2, True), refused.stderr
     assert "own_policy" not in sys.modules
 

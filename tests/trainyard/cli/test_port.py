@@ -37,6 +37,24 @@ def served() -> Iterator[tuple[_Switch, str]]:
         server.stop(None).wait()
 
 
+def test_a_port_may_be_named(trainyard: Trainyard, served: tuple[_Switch, str]) -> None:
+    switch, address = served
+    ended = trainyard("port", address, "t0", "Ethernet1/3", "down")
+    assert switch.asked[0].update[0].path.elem[1].key["name"] == "Ethernet1/3"
+    assert ended.stderr == f"{address}: port Ethernet1/3 of t0 cannot be set: switch t0 has no such interface\n"
+
+
+@pytest.mark.parametrize("number", ["0", "4294967296", "9" * 5000])
+def test_a_number_that_no_port_can_have_is_refused(
+    trainyard: Trainyard, served: tuple[_Switch, str], number: str
+) -> None:
+    switch, address = served
+    ended = trainyard("port", address, "t0", number, "down")
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith("PORT: expected a number from 1 to 4294967295, or a name, got '")
+    assert not switch.asked
+
+
 @pytest.mark.parametrize(("state", "enabled"), [("up", True), ("down", False)])
 def test_the_port_is_set(trainyard: Trainyard, served: tuple[_Switch, str], state: str, enabled: bool) -> None:
     switch, address = served

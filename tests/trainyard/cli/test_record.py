@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def _full(*_: object, **__: object) -> None:
 def record(trainyard: Trainyard, database: Path, tmp_path: Path) -> Path:
     """All of it, dumped."""
     file = tmp_path / "record.jsonl"
-    assert trainyard("dump", "--database", database, "--output", file).exit_code == 0
+    assert trainyard("dump", "--database", database, "--out", file).exit_code == 0
     return file
 
 
@@ -79,7 +80,7 @@ def test_a_part_is_asked_for_by_the_numbers_of_plans(
     trainyard: Trainyard, database: Path, tmp_path: Path, first: int, last: int, verdicts: list[tuple[int, str]]
 ) -> None:
     file = tmp_path / "record.jsonl"
-    asked = ("--from", str(first), "--to", str(last), "--output", file)
+    asked = ("--from", str(first), "--to", str(last), "--out", file)
     assert trainyard("dump", "--database", database, *asked).exit_code == 0
     plans = [json.loads(line) for line in trainyard("replay", file, "--json").stdout.splitlines()]
     assert [(plan["plan"], plan["verdict"]) for plan in plans] == verdicts
@@ -111,7 +112,9 @@ def test_a_plan_that_is_no_longer_the_same_ends_with_1_and_what_differs(trainyar
     [job] = _give_reasons(record, "It was so.", number=1)
     replayed = trainyard("replay", record)
     assert replayed.exit_code == 1
-    assert "Plan 1 at" in replayed.stdout
+    assert re.search(
+        r"^Plan 1 at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\+00:00: different", replayed.stdout, re.MULTILINE
+    )
     assert f"different for {job}" in replayed.stdout
 
 

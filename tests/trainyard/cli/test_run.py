@@ -1,4 +1,6 @@
+import hashlib
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,6 +32,10 @@ def test_json_is_one_object_per_policy_and_nothing_else(trainyard: Trainyard, ra
     assert result.exit_code == 0
     objects = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(found["policy"], found["gpu_utilisation"]) for found in objects] == [("ecmp", 0.5), ("crux", 0.75)]
+    for found in objects:
+        assert (found["seed"], found["file"]) == (1, str(scenario))
+        assert found["sha256"] == hashlib.sha256(scenario.read_bytes()).hexdigest()
+        assert found["versions"]["python"] == platform.python_version()
     assert [policy for _, policy in ran] == ["ecmp", "crux"]
 
 
@@ -37,6 +43,8 @@ def test_people_get_tables(trainyard: Trainyard, ran: Ran, scenario: Path) -> No
     words = trainyard("run", scenario, "--policy", "ecmp", "--policy", "crux").stdout
     for word in ("Utilisation", "Fluid bound", "50.0", "75.0", "gpt", "Change"):
         assert word in words
+    rows = [line.split()[:2] for line in words.partition("iteration times")[2].splitlines()]
+    assert [row for row in rows if row[:1] == ["gpt"]] == [["gpt", "ecmp"], ["gpt", "crux"]]
     assert len(ran) == 2
 
 
@@ -215,15 +223,6 @@ def test_the_demo_runs_every_mix_without_with_levels_and_with_paths(
         assert row.replace("\N{NO-BREAK SPACE}", " ").split()[1:7] == ["50.0", "%", "75.0", "%", "75.0", "%"]
         assert f"Scenario {name}" in page
     assert str(tmp_path / "pictures" / "demo.html") in result.stderr
-
-
-def test_pictures_go_to_out_where_nothing_else_is_said(
-    trainyard: Trainyard, ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    trainyard("demo")
-    assert (tmp_path / "out" / "demo.html").is_file()
-    assert len(ran) == 3 * len(DEMO_SCENARIOS)
 
 
 def test_failures_are_shown_between_one_event_and_the_next(trainyard: Trainyard, ran: Ran, tmp_path: Path) -> None:

@@ -1,8 +1,15 @@
+import csv
+import io
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.trainyard.cli.conftest import Trainyard
+from trainyard.cli.answers import OutputFormat
 
 WHERE = ["--address", "unix:/tmp/nobody-listens-here"]
 
@@ -97,3 +104,22 @@ def test_an_address_of_a_controller_that_is_none(trainyard: Trainyard, tmp_path:
     assert (ended.exit_code, "controllers: network_hosts are missing" in ended.stderr) == (2, True)
     ended = trainyard("runtime", "serve", *where, "--controller", "nowhere")
     assert (ended.exit_code, "address: expected HOST:PORT" in ended.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_the_status_of_a_server_is_the_same_in_every_format(trainyard: Trainyard, tmp_path: Path) -> None:
+    where = ("--address", f"unix:{tmp_path}/socket", "--clients", str(tmp_path / "clients.txt"))
+    command = [sys.executable, "-m", "trainyard", "runtime", "serve", *where, "--devices", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            assert server.stderr.readline().startswith("serving 1 hosts at ")
+            shown = {output: trainyard("runtime", "status", *where, "-o", output) for output in OutputFormat}
+        finally:
+            server.terminate()
+    assert [(ended.exit_code, ended.stderr) for ended in shown.values()] == [(0, "")] * len(OutputFormat)
+    (host,) = json.loads(shown[OutputFormat.JSON].stdout)["hosts"]
+    assert yaml.safe_load(shown[OutputFormat.YAML].stdout)["hosts"][0]["pid"] == host["pid"]
+    (row,) = csv.DictReader(io.StringIO(shown[OutputFormat.CSV].stdout))
+    assert (row["island"], row["pid"]) == ("island-0", str(host["pid"]))
+    assert f"{host['pid']:,}" in shown[OutputFormat.TABLE].stdout

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from controller.api.operations import operations_pb2 as wire
+from controller.api.operations.sentences import sentences
 from tests.controller.api.operations.builders import HOSTS, PlannedController, planned_controller, served
 from tests.trainyard.cli.conftest import Trainyard
-from trainyard.cli.explain import sentences
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from controller.store.store import Store
 from controller.telemetry.telemetry import Telemetry
 from experiments.scenarios.driven.clock import DrivenClock
 from tests.controller.api.operations.builders import planned_controller, served
 from tests.trainyard.cli.conftest import Trainyard
+from trainyard.cli.application import application
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,10 @@ def test_dead_links_are_listed(trainyard: Trainyard, address: str) -> None:
     assert {link["source"], link["destination"]} == {"t1", "h2"}
     assert (link["is_down"], link["falls"], link["fell_ago_s"]) == (True, 1, 3.0)
     assert "held_for_s" not in link
-    assert "down" in trainyard("show", "links", "--controller", address).stdout
+    told = trainyard("show", "links", "--controller", address).stdout
+    assert "down" in told
+    assert sorted(link["ports"].split(" - ")) == ["h2:eth0", "t1:1"]
+    assert link["ports"] in " ".join(told.split())
 
 
 def test_who_claims_to_hear_a_silent_link_is_named(trainyard: Trainyard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +78,11 @@ def test_decisions_that_fail_are_shown(trainyard: Trainyard) -> None:
 
 def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "t.db"), DrivenClock())
-    store.database.health.report("database t.db: disk is full")
+
+    async def fill_the_disk() -> None:
+        store.database.health.report("database t.db: disk is full")
+
+    asyncio.run(fill_the_disk())
     store.trail.num_lost = 7
     with closing(store.database), served(planned_controller(), store) as address:
         [state] = json.loads(trainyard("show", "controller", "--json", "--controller", address).stdout)["controller"]
@@ -79,3 +90,19 @@ def test_what_the_database_does_not_take_is_shown(trainyard: Trainyard, tmp_path
         table = trainyard("show", "controller", "--controller", address).stdout
         assert "disk is full" in table
         assert "7" in next(line for line in table.splitlines() if "audit entries" in line)
+
+
+def test_the_environment_names_the_controllers(trainyard: Trainyard, address: str) -> None:
+    refused = trainyard("show", "links")
+    assert (refused.exit_code, "127.0.0.1:1:" in refused.stderr) == (1, True)
+    ended = CliRunner(env={"TRAINYARD_CONTROLLER": f"127.0.0.1:1, {address}"}).invoke(application, ["show", "links"])
+    assert (ended.exit_code, "down" in ended.stdout) == (0, True)
+
+
+def test_the_address_of_a_web_server_is_told_from_that_of_a_controller(trainyard: Trainyard) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = trainyard("show", "links", "--controller", f"127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "commands need the address of `listen`, not that of the page" in refused.stderr

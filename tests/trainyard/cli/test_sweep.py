@@ -1,3 +1,4 @@
+import hashlib
 import json
 import signal
 import subprocess
@@ -45,9 +46,9 @@ def test_results_are_the_same_whoever_finds_them(
     """Two processes, this one, or ``trainyard run``."""
     scenario = write(tmp_path)
     outputs = [tmp_path / "two.jsonl", tmp_path / "one.jsonl"]
-    ended = [trainyard("sweep", scenario, *OPTIONS, "--workers", "2", "--output", outputs[0])]
+    ended = [trainyard("sweep", scenario, *OPTIONS, "--workers", "2", "--out", outputs[0])]
     monkeypatch.setattr(processes, "on_processes", in_this_process)
-    ended.append(trainyard("sweep", scenario, *OPTIONS, "--output", outputs[1]))
+    ended.append(trainyard("sweep", scenario, *OPTIONS, "--out", outputs[1]))
     assert [(end.exit_code, end.stderr) for end in ended] == [(0, "")] * 2
     assert ended[0].stdout == ended[1].stdout
     first, second = (sorted(map(json.dumps, lines(output))) for output in outputs)
@@ -64,7 +65,10 @@ def test_results_are_the_same_whoever_finds_them(
     assert swept["jobs"] != run["jobs"]  # the delay of a scenario is 0.01 s
     quick = write(tmp_path, reaction_delay_s=0)
     run = json.loads(trainyard("run", quick, "--on", "simulator", "--policy", "crux", "--seed", "2", "--json").stdout)
-    assert swept == run
+    assert (run["seed"], run["file"]) == (2, str(quick))
+    assert run["sha256"] == hashlib.sha256(quick.read_bytes()).hexdigest()
+    assert run["versions"] == lines(outputs[0])[0]["versions"]
+    assert swept == {key: run[key] for key in swept}
 
 
 def test_a_report_and_figures_show_the_spread_over_seeds(
@@ -73,7 +77,7 @@ def test_a_report_and_figures_show_the_spread_over_seeds(
     monkeypatch.setattr(processes, "on_processes", in_this_process)
     page, folder = tmp_path / "page.html", tmp_path / "figures"
     options = ("--seeds", "2", "--policy", "crux", "--report", page, "--figures", folder)
-    ended = trainyard("sweep", write(tmp_path), *options, "--output", tmp_path / "out.jsonl")
+    ended = trainyard("sweep", write(tmp_path), *options, "--out", tmp_path / "out.jsonl")
     assert (ended.exit_code, ended.stderr) == (0, f"wrote {page}\nwrote {folder}\n")
     assert "GPU utilisation over seeds" in page.read_text(encoding="utf-8")
     header, row = (folder / "sweep-utilisation.csv").read_text().splitlines()
@@ -85,7 +89,7 @@ def test_interrupted_it_keeps_what_is_finished_and_goes_on_there(
     trainyard: Trainyard, here: list[Case], tmp_path: Path
 ) -> None:
     output = tmp_path / "out.jsonl"
-    command = ("sweep", write(tmp_path), *OPTIONS, "--output", output)
+    command = ("sweep", write(tmp_path), *OPTIONS, "--out", output)
     ended = trainyard(*command)
     assert ended.exit_code == 130
     assert len(lines(output)) == 5
@@ -100,7 +104,7 @@ def test_interrupted_it_keeps_what_is_finished_and_goes_on_there(
     assert len({json.dumps(line) for line in lines(output)}) == 8
     ended = trainyard(*command, "--json")
     assert ended.stderr == f"{output} has 8 of 8 runs\n"
-    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    rows = json.loads(ended.stdout)["cells"]
     assert [(row["settings"]["reaction_delay_s"], row["policy"], row["finished"]) for row in rows] == [
         (delay_s, policy, 2) for delay_s in (0, 1) for policy in ("ecmp", "crux")
     ]
@@ -112,7 +116,7 @@ def test_a_run_that_fails_is_recorded_and_the_others_go_on(trainyard: Trainyard,
     """A window after the last departure measures nothing."""
     output = tmp_path / "out.jsonl"
     windows = "measure={from_s: 0, to_s: 1},{from_s: 900, to_s: 901}"
-    command = ("sweep", write(tmp_path), "--seeds", "1", "--set", windows, "--output", output)
+    command = ("sweep", write(tmp_path), "--seeds", "1", "--set", windows, "--out", output)
     ended = trainyard(*command)
     assert ended.exit_code == 1
     assert ended.stderr.startswith("1 of 2 runs failed, the first of them small with measure={")
@@ -127,11 +131,11 @@ def test_a_changed_scenario_and_an_output_of_something_else_are_refused(
 ) -> None:
     output = tmp_path / "out.jsonl"
     scenario = write(tmp_path)
-    assert trainyard("sweep", scenario, "--seeds", "1", "--output", output).exit_code == 0
+    assert trainyard("sweep", scenario, "--seeds", "1", "--out", output).exit_code == 0
     write(tmp_path, seed=5)
     for path, words in ((output, f"{scenario}: has changed since its runs in {output}"), (scenario, "line 1: not a")):
         before = path.read_bytes()
-        ended = trainyard("sweep", scenario, "--seeds", "1", "--output", path)
+        ended = trainyard("sweep", scenario, "--seeds", "1", "--out", path)
         assert (ended.exit_code, ended.stdout) == (2, "")
         assert words in ended.stderr
         assert path.read_bytes() == before
@@ -152,7 +156,7 @@ def test_bad_input_starts_nothing(
     trainyard: Trainyard, here: list[Case], tmp_path: Path, options: tuple[str, ...], words: str
 ) -> None:
     output = tmp_path / "out.jsonl"
-    ended = trainyard("sweep", write(tmp_path), "--output", output, *options)
+    ended = trainyard("sweep", write(tmp_path), "--out", output, *options)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert words in ended.stderr
     assert not here
@@ -163,7 +167,7 @@ def test_other_versions_are_no_ground_to_run_again_but_told(
     trainyard: Trainyard, here: list[Case], tmp_path: Path
 ) -> None:
     output = tmp_path / "out.jsonl"
-    command = ("sweep", write(tmp_path), "--seeds", "1", "--output", output)
+    command = ("sweep", write(tmp_path), "--seeds", "1", "--out", output)
     trainyard(*command)
     output.write_text(output.read_text().replace('"numpy":"', '"numpy":"0.'))
     assert "has 1 of 1 runs, 1 of them by other versions" in trainyard(*command).stderr
@@ -178,7 +182,7 @@ def test_a_signal_ends_it_with_its_processes(tmp_path: Path) -> None:
     endless = write(tmp_path, "endless", jobs=[job | {"iterations": 100_000} for job in document()["jobs"]])
     scenarios = [write(tmp_path), endless]
     command = [sys.executable, "-m", "trainyard", "sweep", *map(str, scenarios), "--seeds", "1", "--workers", "2"]
-    sweep = subprocess.Popen([*command, "--output", output], stdout=subprocess.PIPE, text=True)
+    sweep = subprocess.Popen([*command, "--out", output], stdout=subprocess.PIPE, text=True)
     try:
         while not output.exists() or not output.read_bytes().endswith(b"\n"):
             assert sweep.poll() is None
@@ -195,7 +199,7 @@ def test_a_signal_ends_it_with_its_processes(tmp_path: Path) -> None:
 
 def test_a_cluster_needs_its_extra_and_an_answer(tmp_path: Path) -> None:
     """Where Ray is installed nobody listens, where it is not the extra is named; either way nothing runs."""
-    options = ["--output", str(tmp_path / "out.jsonl"), "--address", "127.0.0.1:1"]
+    options = ["--out", str(tmp_path / "out.jsonl"), "--address", "127.0.0.1:1"]
     command = [sys.executable, "-m", "trainyard", "sweep", str(write(tmp_path)), *options]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     without = (2, "this needs the package ray: install trainyard[ray]\n")

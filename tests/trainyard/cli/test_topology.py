@@ -31,3 +31,21 @@ def test_a_bad_file_is_refused(trainyard: Trainyard, tmp_path: Path) -> None:
     result = trainyard("topology", tmp_path / "none.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith("none.yaml: cannot be read: No such file or directory\n")
+
+
+def test_what_expand_writes_is_the_same_fabric(trainyard: Trainyard, tmp_path: Path) -> None:
+    written = trainyard("expand", FILE)
+    assert written.exit_code == 0, written.stderr
+    file = tmp_path / "expanded.yaml"
+    file.write_text(written.stdout)
+    assert trainyard("check", file).stdout == "ok\n"
+    one, other = (json.loads(trainyard("topology", each, "--json").stdout) for each in (FILE, file))
+    assert all(one[key] == other[key] for key in ("hosts", "switches", "cables"))
+
+
+def test_expand_leaves_out_nothing_of_a_fabric_file(trainyard: Trainyard, tmp_path: Path) -> None:
+    rack = ROOT / "docs/examples/rack.yaml"
+    file = tmp_path / "expanded.yaml"
+    file.write_text(trainyard("expand", rack).stdout)
+    one, other = (json.loads(trainyard("topology", each, "--json").stdout)["topology"] for each in (rack, file))
+    assert one == other

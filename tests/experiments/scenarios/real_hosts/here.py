@@ -8,6 +8,8 @@ class Here:
     """A laboratory without namespaces, for programs that need no network of their own."""
 
     wires: Mapping[tuple[str, int], str] = {}
+    switch_ends: Mapping[tuple[str, int], str] = {}
+    mtu_bytes = 9000
     fabric_file = Path("/proc/self/ns/net")
 
     def interface(self, _host: str, nic: int) -> str:
@@ -22,6 +24,10 @@ class Here:
         return list(arguments)
 
     def outside(self, *arguments: str) -> list[str]:
+        """Return the command as it is."""
+        return list(arguments)
+
+    def in_fabric(self, *arguments: str) -> list[str]:
         """Return the command as it is."""
         return list(arguments)
 

@@ -10,6 +10,7 @@ import pytest
 from finsy.proto import p4r, p4r_grpc
 
 from experiments.scenarios.real_hosts.link_counters import LinkCounters
+from experiments.scenarios.real_hosts.p4_counters import P4Counters
 from tests.experiments.scenarios.real_hosts.here import Here
 from topologies.specification import DumbbellSpecification
 
@@ -58,7 +59,10 @@ async def _counters() -> AsyncIterator[tuple[LinkCounters, CountingSwitches, Cou
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
-        async with LinkCounters(FABRIC, hosts, f"127.0.0.1:{port}") as counters:
+        async with (
+            P4Counters(FABRIC, f"127.0.0.1:{port}") as counted,
+            LinkCounters(FABRIC, hosts, counted) as counters,
+        ):
             yield counters, switches, hosts
     finally:
         await server.stop(None)

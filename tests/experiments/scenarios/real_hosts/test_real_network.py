@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from experiments.scenarios.real_hosts.emulator_process import EmulatorProcessError
 from experiments.scenarios.real_hosts.ranks import Ranks
 from experiments.scenarios.real_hosts.real_flows import RealFlow, real_flows
 from experiments.scenarios.real_hosts.real_network import RealNetwork
+from experiments.scenarios.real_hosts.switches import SwitchesError
 from experiments.scenarios.transfers import JobEnd, NetworkEvent, TransferEnd
 from hostlib.types import Directives, FlowDirective
 from tests.experiments.scenarios.real_hosts.jobs import CLOS, PHASES, jobs_of
@@ -119,7 +119,7 @@ def test_waiting_ends_when_the_emulator_is_lost() -> None:
         asyncio.get_running_loop().call_later(0.01, network.lost, "it cannot be started again")
         await network.run(PATIENCE_PS)
 
-    with pytest.raises(EmulatorProcessError, match="it cannot be started again"):
+    with pytest.raises(SwitchesError, match="it cannot be started again"):
         asyncio.run(lost())
 
 

@@ -1,10 +1,13 @@
 """Rates are divided so that a machine carries them."""
 
+from random import Random
+
 import pytest
 from pydantic import TypeAdapter
 
 from experiments.scenarios.real_hosts.scaled_fabric import default_real_scale, scaled_fabric, scaled_topology
 from tests.experiments.scenarios.real_hosts.jobs import CLOS, jobs_of
+from tests.topologies.renumbering import renumbered_specification
 from topologies.specification import Topology
 
 
@@ -47,3 +50,16 @@ def test_the_controller_knows_the_rates_that_links_have(document: dict[str, obje
     scaled = scaled_topology(topology, 250).build()
     assert [link.rate_bps for link in scaled.links] == [link.rate_bps / 250 for link in topology.build().links]
     assert scaled.host_index == topology.build().host_index
+
+
+def test_hosts_and_switches_know_the_same_macs_where_the_topology_has_none() -> None:
+    document = renumbered_specification(jobs_of({})[0].fabric, Random(1)).model_dump(mode="json")
+    nics = [nic for host in document["hosts"] for nic in host["nics"]]
+    nics[0]["mac"], nics[1]["mac"], nics[2]["mac"] = None, "02:00:00:00:00:01", None
+    topology: Topology = TypeAdapter[Topology](Topology).validate_python(document)
+    made, known = scaled_fabric(topology.build(), 250), scaled_topology(topology, 250).build()
+    assert made == known
+    macs = [nic.mac for nics in known.nics.values() for nic in nics]
+    assert None not in macs
+    assert len(set(macs)) == len(macs)
+    assert str(macs[1]) == "02:00:00:00:00:01"

@@ -19,7 +19,8 @@ from experiments.report.findings import Findings, FindingsTable
 from experiments.sweeps import processes
 from tests.trainyard.cli.conftest import Trainyard, in_this_process
 from trainyard.cli import evaluate as evaluate_module
-from trainyard.cli.output import ReportFiles
+from trainyard.cli.answers import Writer
+from trainyard.cli.report_files import ReportFiles
 
 NAMES = [entry.name for entry in EVALUATIONS]
 
@@ -226,8 +227,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation[Any, Any, Any]]:
     """The evaluations that would have run."""
     found: list[Evaluation[Any, Any, Any]] = []
 
-    def keep(evaluation: Evaluation[Any, Any, Any], _workers: int | None, files: ReportFiles, *, as_json: bool) -> None:
-        assert not as_json
+    def keep(evaluation: Evaluation[Any, Any, Any], _workers: int | None, files: ReportFiles, writer: Writer) -> None:
+        assert writer.is_for_people
         assert files == ReportFiles()
         found.append(evaluation)
 
@@ -262,5 +263,5 @@ def test_every_evaluation_refuses_bad_values_by_name(
 def test_help_of_an_evaluation_shows_its_options(entry: EvaluationEntry, trainyard: Trainyard) -> None:
     shown = trainyard("evaluate", entry.name, "--help").stdout
     options = [word for word in shlex.split(OPTIONS[entry.name][0]) if word.startswith("--")]
-    for option in (*options, "--workers", "--json", "--report"):
+    for option in (*options, "--workers", "--output", "--report"):
         assert option in shown
