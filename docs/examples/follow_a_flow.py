@@ -6,7 +6,8 @@
 import asyncio
 from ipaddress import IPv4Address
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Completion, TraceKind

@@ -140,40 +140,45 @@ def in_one_piece(dense, experts):
     return losses
 
 
+def on_islands(dense, experts):
+    """Yield the loss of each step on the runtime, and how many tokens went to each expert."""
+    devices = rt.make_virtual_device_set()
+    tokens_on = devices.add_slice(SHARDS, island="island-0")
+    experts_on = [devices.add_slice(1, island="island-1") for _ in range(EXPERTS)]
+    copies, cut, gathered = [None] * DENSE, [0] * 3, [None] * EXPERTS
+    routed = rt.pmap(route, devices=tokens_on, in_axes=[None, None, 0, 0])
+    finished = rt.pmap(finish, devices=tokens_on, in_axes=[*copies, *cut, *gathered, *gathered])
+    updated = rt.pmap(
+        update, devices=tokens_on, in_axes=[*copies, *cut, *gathered, *gathered, *gathered], out_axes=None
+    )
+    counted = rt.pmap(count, devices=tokens_on)
+    whole = {"in_axes": None, "out_axes": 0}
+    run = [rt.pmap(forward, devices=each, **whole) for each in experts_on]
+    learn = [rt.pmap(backward, devices=each, in_axes=None, out_axes=[None, None, 0]) for each in experts_on]
+
+    @rt.program
+    def step(dense, experts, tokens, targets, places):
+        rows = routed(dense[0], dense[1], tokens, places)
+        rows, where = rows[:EXPERTS], rows[EXPERTS:]
+        made = [call(*own, each) for call, own, each in zip(run, experts, rows, strict=True)]
+        losses, *gradients = finished(*dense, tokens, targets, places, *made, *where)
+        learnt = [call(*own, *each) for call, own, *each in zip(learn, experts, rows, gradients, strict=True)]
+        after = updated(*dense, tokens, targets, places, *made, *where, *[each[2] for each in learnt])
+        return losses, [counted(each) for each in rows], list(after), [each[:2] for each in learnt]
+
+    for tokens, targets, places in data():
+        losses, counts, dense, experts = step(dense, experts, tokens, targets, places)
+        yield losses.numpy().mean(), [int(each.numpy().sum()) for each in counts]
+
+
 def main():
     """Train the model on the runtime."""
     torch.set_num_threads(1)
     dense, experts = initial_parameters()
     expected = in_one_piece(dense, experts)
     with rt.local(islands=2, hosts=1, devices=2):
-        devices = rt.make_virtual_device_set()
-        tokens_on = devices.add_slice(SHARDS, island="island-0")
-        experts_on = [devices.add_slice(1, island="island-1") for _ in range(EXPERTS)]
-        copies, cut, gathered = [None] * DENSE, [0] * 3, [None] * EXPERTS
-        routed = rt.pmap(route, devices=tokens_on, in_axes=[None, None, 0, 0])
-        finished = rt.pmap(finish, devices=tokens_on, in_axes=[*copies, *cut, *gathered, *gathered])
-        updated = rt.pmap(
-            update, devices=tokens_on, in_axes=[*copies, *cut, *gathered, *gathered, *gathered], out_axes=None
-        )
-        counted = rt.pmap(count, devices=tokens_on)
-        whole = {"in_axes": None, "out_axes": 0}
-        run = [rt.pmap(forward, devices=each, **whole) for each in experts_on]
-        learn = [rt.pmap(backward, devices=each, in_axes=None, out_axes=[None, None, 0]) for each in experts_on]
-
-        @rt.program
-        def step(dense, experts, tokens, targets, places):
-            rows = routed(dense[0], dense[1], tokens, places)
-            rows, where = rows[:EXPERTS], rows[EXPERTS:]
-            made = [call(*own, each) for call, own, each in zip(run, experts, rows, strict=True)]
-            losses, *gradients = finished(*dense, tokens, targets, places, *made, *where)
-            learnt = [call(*own, *each) for call, own, *each in zip(learn, experts, rows, gradients, strict=True)]
-            after = updated(*dense, tokens, targets, places, *made, *where, *[each[2] for each in learnt])
-            return losses, [counted(each) for each in rows], list(after), [each[:2] for each in learnt]
-
-        for number, (tokens, targets, places) in enumerate(data()):
-            losses, counts, dense, experts = step(dense, experts, tokens, targets, places)
-            shares = " and ".join(str(int(each.numpy().sum())) for each in counts)
-            loss = losses.numpy().mean()
+        for number, (loss, counts) in enumerate(on_islands(dense, experts)):
+            shares = " and ".join(map(str, counts))
             print(f"step {number}: {shares} tokens, loss {loss:.6f}, in one piece {expected[number]:.6f}")
 
 

@@ -1,9 +1,11 @@
 """Train a small GPT in a pipeline of stages, and print its losses: python docs/examples/pipelined_gpt.py.
 
-Each stage is on a device of its own, the first half of the stages on one island, the rest on another. The result is
-compared with the same model trained in one piece.
+Each stage is on a device of its own. By default the first half of the stages is on one island and the rest on another;
+``--islands 4`` gives each stage an island of its own. ``--schedule`` says in which order stages take micro-batches. The
+result is compared with the same model trained in one piece.
 """
 
+import argparse
 import math
 
 import numpy
@@ -11,12 +13,13 @@ import torch
 import torch.nn.functional as nn
 
 import runtime as rt
-from runtime.pipelines import one_forward_one_backward, training_step
+from runtime.pipelines import gpipe, one_forward_one_backward, training_step
 from runtime.torch_stages import stages_of
 
 STAGES, MICRO_BATCHES, STEPS = 4, 8, 5
 VOCABULARY, LENGTH, WIDTH, HEADS, BATCH = 64, 32, 64, 4, 4
 LEARNING_RATE = 0.1
+SCHEDULES = {"gpipe": gpipe, "1f1b": one_forward_one_backward}
 
 
 def block(parameters, x):
@@ -89,29 +92,39 @@ def in_one_piece(layers, parameters):
     return losses
 
 
-def in_a_pipeline(layers, parameters):
+def in_a_pipeline(layers, parameters, islands=2, schedule=one_forward_one_backward):
     """Yield the loss of each step on the runtime."""
     devices = rt.make_virtual_device_set()
-    slices = [devices.add_slice(1, island=f"island-{2 * stage // STAGES}") for stage in range(STAGES)]
+    slices = [devices.add_slice(1, island=f"island-{islands * stage // STAGES}") for stage in range(STAGES)]
     stages = stages_of(layers, loss, parameters, slices, learning_rate=LEARNING_RATE, micro_batches=MICRO_BATCHES)
 
     @rt.program
     def step(parameters, inputs, targets):
-        return training_step(stages, parameters, inputs, targets, one_forward_one_backward)
+        return training_step(stages, parameters, inputs, targets, schedule)
 
     for inputs, targets in batches():
         value, parameters = step(parameters, list(inputs), list(targets))
         yield value.item()
 
 
+def layers_of(stages):
+    """Return the function of each stage."""
+    return [first, *([block] * (stages - 2)), last]
+
+
 def main():
     """Train the model on the runtime."""
+    parser = argparse.ArgumentParser(description="Train a small GPT in a pipeline of stages, and print its losses.")
+    parser.add_argument("--islands", type=int, choices=(1, 2, STAGES), default=2, help="on which the stages are")
+    parser.add_argument("--schedule", choices=SCHEDULES, default="1f1b", help="the order of micro-batches")
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    layers = [first, *([block] * (STAGES - 2)), last]
+    layers = layers_of(STAGES)
     parameters = initial_parameters(STAGES)
     expected = in_one_piece(layers, parameters)
-    with rt.local(islands=2, hosts=1, devices=STAGES // 2):
-        for number, value in enumerate(in_a_pipeline(layers, parameters)):
+    with rt.local(islands=given.islands, hosts=1, devices=STAGES // given.islands):
+        losses = in_a_pipeline(layers, parameters, given.islands, SCHEDULES[given.schedule])
+        for number, value in enumerate(losses):
             print(f"step {number}: loss {value:.6f}, in one piece {expected[number]:.6f}")
 
 

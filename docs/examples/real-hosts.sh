@@ -15,27 +15,35 @@ mount -t tmpfs none /run/netns
 mount --bind /dev/null /etc/resolv.conf # no name server is reached from here, so no name waits for one
 ip link set lo up
 
-for number in 0 1; do
-    host="h$number"
+# Hosts, addresses and MACs are those of the fabric.
+fabric=docs/examples/real-hosts-fabric.yaml
+list='import json, sys
+for host in json.load(sys.stdin)["hosts"]: print(host["name"], host["nics"][0]["address"], host["nics"][0]["mac"])'
+mapfile -t hosts < <("$bin/trainyard" topology "$fabric" -o json | "$bin/python" -c "$list")
+wires=()
+for number in "${!hosts[@]}"; do
+    read -r host address mac <<<"${hosts[number]}"
+    wires+=(--wire "$host.0=f$number")
     ip netns add "$host"
     ip link add "f$number" type veth peer name eth0 netns "$host"
     ip netns exec "$host" ethtool --offload eth0 tx off gso off tso off gro off >/dev/null
     ip netns exec "$host" sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6'
     ip -n "$host" link set lo up
-    # The fabric's addresses: host number n has 10.0.n.1, and its MAC ends likewise. Switches answer no ARP.
-    ip -n "$host" link set eth0 address "02:00:00:00:0$number:01" up
-    ip -n "$host" address add "10.0.$number.1/32" dev eth0
-    ip -n "$host" neighbour add 10.255.255.254 lladdr 06:00:00:00:00:01 dev eth0 nud permanent
-    ip -n "$host" route add 10.0.0.0/8 via 10.255.255.254 dev eth0 onlink
+    ip -n "$host" link set eth0 address "$mac" up
+    ip -n "$host" address add "$address/32" dev eth0
+    # Switches answer no ARP: one permanent neighbour, whose address no host has, stands for the fabric.
+    ip -n "$host" neighbour add 169.254.1.1 lladdr 06:00:00:00:00:01 dev eth0 nud permanent
+    ip -n "$host" route add default via 169.254.1.1 dev eth0 onlink
 done
 
-"$bin/trainyard" emulator --topology docs/examples/real-hosts-fabric.yaml --wire h0.0=f0 --wire h1.0=f1 &
+"$bin/trainyard" emulator --topology "$fabric" "${wires[@]}" &
 "$bin/trainyard" controller --config docs/examples/real-hosts-controller.yaml &
 
+read -r _ server _ <<<"${hosts[1]}"
 # A page that h1 serves can be fetched as soon as the controller has written base routing.
-ip netns exec h1 "$bin/python" -m http.server 8000 --bind 10.0.1.1 --directory docs/examples >/dev/null 2>&1 &
+ip netns exec h1 "$bin/python" -m http.server 8000 --bind "$server" --directory docs/examples >/dev/null 2>&1 &
 fetch='import sys, urllib.request; sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1], timeout=2).read())'
-until ip netns exec h0 "$bin/python" -c "$fetch" http://10.0.1.1:8000/fabric.yaml >/dev/null 2>&1; do
+until ip netns exec h0 "$bin/python" -c "$fetch" "http://$server:8000/fabric.yaml" >/dev/null 2>&1; do
     sleep 1
 done
 echo "h0 has fetched a page from h1 through the switches"

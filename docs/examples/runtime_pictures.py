@@ -50,9 +50,8 @@ def shares(weights):
 
 def pipeline():
     """Return what devices run for a small GPT, and from when to when its last step lasts."""
-    layers = [gpt.first, *([gpt.block] * (gpt.STAGES - 2)), gpt.last]
     with rt.local(islands=2, hosts=1, devices=gpt.STAGES // 2) as runtime:
-        list(gpt.in_a_pipeline(layers, gpt.initial_parameters(gpt.STAGES)))
+        list(gpt.in_a_pipeline(gpt.layers_of(gpt.STAGES), gpt.initial_parameters(gpt.STAGES)))
         events = runtime.trace()
     ran = [each for each in events if each["ph"] == "X"]
     last = max(each["args"]["execution"] for each in ran)

@@ -22,7 +22,7 @@ def test_every_block_runs(tmp_path: Path) -> None:
     (tmp_path / "page.py").write_text("\n".join(_BLOCK.findall(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")
     ran = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert "jobs[0].hosts[1]: expected a host of the topology (h0, h1, h2, h3), got 'h9'" in ran.stdout
+    assert "jobs[0] language, hosts[1]: expected a host of the topology (h0, h1, h2, h3), got 'h9'" in ran.stdout
     assert "0 runs failed" in ran.stdout
     assert {path.name for path in tmp_path.iterdir()} >= {
         "timeline.png",

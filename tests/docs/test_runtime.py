@@ -33,6 +33,7 @@ def test_the_example_of_the_paper(tmp_path: Path) -> None:
     ("example", "last_line"),
     [
         ("pipelined_gpt.py", "step 4: "),
+        ("pipelined_gpt.py --islands 4 --schedule gpipe", "step 4: "),
         ("data_parallel_gpt.py", "replicas are the same"),
         ("two_islands_gpt.py", "islands are the same"),
         ("mixture_of_experts.py", "step 4: "),
@@ -42,7 +43,8 @@ def test_a_model_in_parts_has_the_losses_of_the_model_in_one_piece(
     example: str, last_line: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch")
-    printed = _ran(example, tmp_path)
+    name, *arguments = example.split()
+    printed = _ran(name, tmp_path, *arguments)
     losses = [(float(one), float(other)) for one, other in re.findall(r"loss ([\d.]+), in one piece ([\d.]+)", printed)]
     assert len(losses) == 5
     assert losses[-1][0] < losses[0][0]
