@@ -18,10 +18,10 @@ from pathlib import Path
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import DRAWING
+from benchmarks.drawn_mixes import add_options
 from benchmarks.policy_variants import VARIANTS, Comparison, measure
 from benchmarks.provenance import print_figures, provenance
-from experiments.sweeps.processes import Failure, num_cores, on_processes
+from experiments.sweeps.processes import Failure, on_processes
 
 
 def figures(mixes: Sequence[dict[str, Comparison]]) -> dict[str, object]:
@@ -42,9 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first mix (default: %(default)s)")
     parser.add_argument("--mixes", type=int, default=20, help="how many mixes (default: %(default)s)")
-    parser.add_argument("--drawing", type=Path, default=DRAWING, help="the program that draws (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_options(parser)
     options = parser.parse_args()
     if not options.drawing.is_file():
         print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)

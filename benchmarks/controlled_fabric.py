@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
 from controller.process.core import ControllerCore
 from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
+from controller.switch_addresses import SwitchAddress
 from emulator.compiler.program import compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Capture

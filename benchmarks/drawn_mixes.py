@@ -1,5 +1,6 @@
 """One drawn mix under several policies, its jobs alone, and its best plans: for ``mixes.py`` and ``best_plans.py``."""
 
+import argparse
 import importlib.util
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from benchmarks.plan_search import PlanSearch, policy_of
 from experiments.scenarios.modelled import ModelledScenario
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.simulated import run_on_simulator
+from experiments.sweeps.processes import num_cores
 from policies.plan import Plan
 from policies.policy import Policy, decide
 from policies.registry import find_policy, policy_names
@@ -77,6 +79,13 @@ def better_baseline(by_policy: Mapping[str, Measured]) -> Measured:
     measured = [by_policy[policy] for policy in BASELINES]
     fair = [each for each in measured if not any(each.starved_jobs)]
     return max(fair or measured, key=lambda each: each.utilisation)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what draws mixes, and how they are measured and printed."""
+    parser.add_argument("--drawing", type=Path, default=DRAWING, help="the program that draws (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def measure(drawing: Path, policy: str, seed: int) -> Mix:

@@ -33,7 +33,8 @@ from benchmarks.provenance import print_figures, provenance
 from controller.api.operations import operations_pb2
 from controller.api.operations.client import Operations
 from controller.api.operations.methods import LIST_LEVELS, LIST_SWITCHES
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.connection import Connection
 from hostlib.types import Flow, FlowGroup, Job, Nic, Profile

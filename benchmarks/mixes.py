@@ -41,11 +41,11 @@ from pathlib import Path
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import BASELINES, BEST_PLANS, DRAWING, RUN_SEEDS, Mix, measure
+from benchmarks.drawn_mixes import BASELINES, BEST_PLANS, RUN_SEEDS, Mix, add_options, measure
 from benchmarks.provenance import print_figures, provenance
 from benchmarks.small_cases import figures as small_figures
 from benchmarks.small_cases import ratios
-from experiments.sweeps.processes import Failure, num_cores, on_processes
+from experiments.sweeps.processes import Failure, on_processes
 
 
 def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
@@ -100,9 +100,7 @@ def main() -> int:
     parser.add_argument("--mixes", type=int, default=20, help="how many mixes (default: %(default)s)")
     parser.add_argument("--small-cases", type=int, default=0, help="how many small cases (default: %(default)s)")
     parser.add_argument("--policy", default="trainyard", help="the policy to compare (default: %(default)s)")
-    parser.add_argument("--drawing", type=Path, default=DRAWING, help="the program that draws (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_options(parser)
     options = parser.parse_args()
     if options.mixes and not options.drawing.is_file():
         print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)

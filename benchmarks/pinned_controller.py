@@ -13,7 +13,8 @@ from pathlib import Path
 from controller.api.operations import operations_pb2 as wire
 from controller.api.operations.client import Operations, OperationsError
 from controller.api.operations.methods import LIST_SWITCHES
-from controller.config import ControllerConfig, LeadershipConfig, SwitchAddress
+from controller.config import ControllerConfig, LeadershipConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib import Credentials
 from topologies.specification import ClosSpecification

@@ -49,10 +49,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -64,6 +62,7 @@ import runtime as rt
 from benchmarks.budgets import Budget, budget_rows, print_budget_rows
 from benchmarks.gang_grants import grants_per_s
 from benchmarks.provenance import print_figures, provenance
+from benchmarks.runtime_clients import PATIENCE_S, QUANTA, Figures, clients, shares
 from benchmarks.runtime_peers import Ray, beside_ray, collectives, started_ray, training
 from benchmarks.runtime_transfers import transfers
 from runtime.arrays import ArraySpec, Sharding
@@ -72,12 +71,8 @@ from runtime.lowering.cache import LoweringCache
 from runtime.pipelines import gpipe, interleaved
 from runtime.program import Call, Input, Output, Program, Value
 
-Figures = dict[str, float]
-
 CHAIN = 128
-QUANTA = 1000
 COMPUTATIONS_S = (0.25e-3, 0.35e-3, 0.5e-3, 0.7e-3, 1e-3, 1.4e-3, 2e-3, 2.8e-3, 4e-3, 8e-3)
-PATIENCE_S = 120.0
 
 BUDGETS = (
     Budget("op_by_op_over_ray", 3.0, is_least=True),
@@ -215,60 +210,6 @@ def _wait_for(arrays: list[rt.Array]) -> None:
         array.wait(PATIENCE_S)
 
 
-def clients() -> Figures:
-    """Measure what clients get together of one device."""
-    shares: list[float] = []
-    drops: list[float] = []
-    for duration_s in (1.04e-3, 2.4e-3):
-        together = [_client_share(number, duration_s) for number in (1, 2, 4, 8, 16)]
-        shares += together
-        drops += [1 - after / before for before, after in pairwise(together)]
-    return {"multi_client_share": min(shares), "multi_client_drop": max(0.0, *drops)}
-
-
-def _client_share(number: int, duration_s: float) -> float:
-    with rt.local(islands=1, hosts=1, devices=1) as runtime:
-        _, taken_s = _run_clients(runtime, [runtime.tokens["local"]] * number, duration_s)
-    return QUANTA * duration_s / taken_s
-
-
-def _run_clients(runtime: rt.LocalRuntime, tokens: list[str], duration_s: float) -> tuple[list[dict[str, Any]], float]:
-    """Let clients submit timers, each 16 ahead, and look once all first ones have run: some began while others came.
-
-    Return ``QUANTA`` that the device ran one after the other, and how long clients waited for as many.
-    """
-    ahead, done = 16, [0] * len(tokens)
-    is_over = False
-
-    def submit(client: int, connected: rt.Runtime) -> None:
-        wait = rt.pmap(rt.timer(duration_s), devices=connected.make_virtual_device_set().add_slice(1))
-        x = np.zeros(1, np.float32)
-        running = [wait(x) for _ in range(ahead)]
-        while not is_over:
-            running.pop(0).wait(PATIENCE_S)
-            done[client] += 1
-            running.append(wait(x))
-
-    with ExitStack() as stack:
-        threads = []
-        for client, token in enumerate(tokens):
-            connected = stack.enter_context(rt.connect(runtime.address, token))
-            threads.append(Thread(target=submit, args=(client, connected)))
-        for thread in threads:
-            thread.start()
-        while min(done) < ahead:
-            time.sleep(0.001)
-        begun, started_s = sum(done), time.perf_counter()
-        while sum(done) < begun + QUANTA:
-            time.sleep(0.001)
-        taken_s = (time.perf_counter() - started_s) * QUANTA / (sum(done) - begun)
-        events = sorted((each for each in runtime.trace() if each["ph"] == "X"), key=lambda each: each["ts"])
-        is_over = True
-        for thread in threads:
-            thread.join()
-    return events[begun : begun + QUANTA], taken_s
-
-
 def smallest() -> Figures:
     """Measure the smallest computation that keeps devices busy."""
     found_s = [duration_s for duration_s in COMPUTATIONS_S if _busy_share(duration_s) >= 0.95]
@@ -292,23 +233,6 @@ def _busy_share(duration_s: float) -> float:
             under_way.append(x)
         x.wait(PATIENCE_S)
         return QUANTA * duration_s / (time.perf_counter() - started_s)
-
-
-def shares() -> Figures:
-    """Measure how exactly clients get their shares."""
-    return {"share_error": max(_share_error(weights) for weights in ((1, 1, 1, 1), (1, 2, 4, 8)))}
-
-
-def _share_error(weights: tuple[int, ...]) -> float:
-    named = {f"client-{number}": float(weight) for number, weight in enumerate(weights)}
-    with rt.local(islands=1, hosts=1, devices=1, policy="shares", weights=named) as runtime:
-        events, _ = _run_clients(runtime, [runtime.tokens[name] for name in named], 2e-3)
-    ran = [each["args"]["client"].partition("#")[0] for each in events]
-    done = [ran.count(name) for name in named]
-    return max(
-        abs(each / sum(done) - weight / sum(weights)) / (weight / sum(weights))
-        for each, weight in zip(done, weights, strict=True)
-    )
 
 
 def failures() -> Figures:

@@ -96,9 +96,9 @@ class Probed:
         self.fabric = routing.fabric
         self.emulated = EmulatedFabric(self.fabric, compile_program(PROGRAM.read_text()))
         install_routing(self.emulated, routing)
-        for index, name in enumerate(self.fabric.switches):
+        for name, identity in self.fabric.identity.items():
             switch = self.emulated.switches[name]
-            switch.set_default("egress.node_id", ActionCall("egress.set_node_id", (index + 1,)))
+            switch.set_default("egress.node_id", ActionCall("egress.set_node_id", (identity.node_id,)))
         self.telemetry = Telemetry(routing, LEASE_S)
         self.telemetry.set_probe_targets(flows_of(self.fabric))
         self.exchanges: Exchanges = []

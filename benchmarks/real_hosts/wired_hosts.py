@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from benchmarks.real_hosts import host_traffic
 from benchmarks.real_hosts.processes import processor_s
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from emulator.real_time import free_core
 from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
@@ -51,8 +52,8 @@ class WiredHosts:
             )
             self._emulator = await stack.enter_async_context(emulator)
             switches = tuple(
-                SwitchAddress(name=name, address=emulator.address, device_id=1 + index)
-                for index, name in enumerate(self.fabric.switches)
+                SwitchAddress(name=name, address=emulator.address, device_id=device_id)
+                for name, device_id in self.fabric.device_ids.items()
             )
             listen = f"unix:{Path(folder, 'controller.sock')}"
             config = ControllerConfig(listen=listen, topology=self._topology, switches=switches, policy="ecmp")

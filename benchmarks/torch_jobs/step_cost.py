@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.torch_jobs import stepping_rank
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from topologies.specification import StarSpecification
 

@@ -1,0 +1,1 @@
+"""What ``benchmarks/openflow.py`` measures, a module for each situation."""
