@@ -5,7 +5,7 @@ VENV := .venv
 PACKAGES := controller emulator experiments hostlib p4src policies runtime simulator topologies trainyard workloads
 BIN := $(VENV)/bin
 
-.PHONY: setup torch demo test quick docs chaos lint types p4 proto clean
+.PHONY: setup torch demo test quick docs chaos lint types p4 proto package clean
 
 setup: $(VENV)/.installed
 
@@ -24,7 +24,7 @@ $(VENV)/.torch-installed: requirements-torch.txt | setup
 	touch $@
 
 demo: setup
-	$(BIN)/trainyard demo
+	$(BIN)/trainyard demo --out out
 
 test: torch lint types docs
 	$(BIN)/python -m pytest -rs -n auto --dist worksteal
@@ -64,6 +64,10 @@ p4: setup
 # Regenerate the wire formats of the host library, of the operations service and of driven time from their .proto files.
 proto: setup
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. hostlib/wire/trainyard.proto controller/api/operations/operations.proto experiments/scenarios/driven/driven_time.proto
+
+# A Debian package in out/, for the Python of this Debian. All Python packages go inside: docs/installation.md.
+package: setup
+	deploy/debian/build.sh
 
 clean:
 	rm -rf $(VENV) out build *.egg-info hostlib/build hostlib/*.egg-info

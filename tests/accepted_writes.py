@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 from emulator.p4runtime.device import Device
+from emulator.p4runtime.roles import Permissions
 from emulator.switch import EmulatedSwitch
 
 _BASE_ID = (1 << 64) + 1
@@ -27,12 +28,13 @@ def accepted_writes(switches: Iterable[EmulatedSwitch] = ()) -> Iterator[list[Ac
     accepted: list[AcceptedWrite] = []
     require_primary = Device.require_primary
 
-    def note(device: Device, election_id: int | None) -> None:
-        require_primary(device, election_id)
+    def note(device: Device, election_id: int | None, role: str) -> Permissions:
+        permissions = require_primary(device, election_id, role)
         assert election_id is not None
         if among and id(device.switch) not in among:
-            return
+            return permissions
         accepted.append(AcceptedWrite(device.switch.name, (election_id - _BASE_ID) // _BIDS_PER_TERM))
+        return permissions
 
     with patch.object(Device, "require_primary", note):
         yield accepted

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from tests.postgresql import NotInstalledError, Server, running
 # A deadline, and how long examples take to draw, would measure the machine, not the code.
 settings.register_profile("trainyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainyard")
+
+# pytest loads readline, which tells processes that are started, those of ``-n`` too, the size of a terminal they lack.
+for _size in ("COLUMNS", "LINES"):
+    os.environ.pop(_size, None)
 
 
 def _is_of_this_loop(record: logging.LogRecord) -> bool:

@@ -116,7 +116,7 @@ class Server:
 @contextmanager
 def running(listen: str = "") -> Iterator[Server]:
     """A new server, ended in the end. Raises NotInstalledError."""
-    programs = _programs()
+    found = programs()
     try:
         import psycopg  # noqa: F401
     except ImportError as error:
@@ -129,7 +129,7 @@ def running(listen: str = "") -> Iterator[Server]:
         if owner is not None:
             os.chown(folder, owner.pw_uid, owner.pw_gid)
             user = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-        initdb = (programs / "initdb", "--auth=trust", "--username=trainyard", "--encoding=UTF8", "--no-sync")
+        initdb = (found / "initdb", "--auth=trust", "--username=trainyard", "--encoding=UTF8", "--no-sync")
         subprocess.run((*initdb, folder / "data"), check=True, capture_output=True, cwd=folder, **user)
         if listen:
             with (folder / "data" / "pg_hba.conf").open("a") as allowed:
@@ -139,7 +139,7 @@ def running(listen: str = "") -> Iterator[Server]:
 
         def start() -> "subprocess.Popen[bytes]":
             return subprocess.Popen(
-                (programs / "postgres", "-D", folder / "data", *options),
+                (found / "postgres", "-D", folder / "data", *options),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd=folder,
@@ -168,7 +168,7 @@ def _name_of(address: str) -> str:
     return address.partition("?")[0].rpartition("/")[2]
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """Where initdb and postgres are; Debian keeps them from the path, as there may be several versions."""
     for folder in (*os.environ.get("PATH", "").split(os.pathsep), *map(str, sorted(Path(_PACKAGED).glob("*/bin")))):
         if all((Path(folder) / name).is_file() for name in ("initdb", "postgres")):

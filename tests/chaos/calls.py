@@ -187,6 +187,14 @@ class ServedCall:
         """Return the peer as a server sees it."""
         return f"memory:{self._connection.number}"
 
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        """Return no headers: callers have no credentials."""
+        return ()
+
+    def auth_context(self) -> dict[str, tuple[bytes, ...]]:
+        """Return nothing of TLS."""
+        return {}
+
     async def write(self, message: Any) -> None:
         """Send a message of the response."""
         self._network.send(self._lane, self._serialise(message), self._answer)

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import yaml
 
-from controller.config import ControllerConfig, LeadershipConfig, SwitchAddress
+from controller.config import ControllerConfig, LeadershipConfig
 from controller.store.store import Store
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.driven.clock import DrivenClock
 from tests.chaos.writing import NUM_GROUPS
 from tests.integration.fabrics import DUMBBELL

@@ -161,7 +161,9 @@ class Leaders(World):
         self.network.listen(f"{name}:4790", process, (standby.gate,))
         await standby.run()
 
-    def _note_term(self, name: str, term: int) -> None:
+    def _note_term(self, name: str, term: int | None) -> None:
+        if term is None:
+            return
         controller = self._standbys[name].controller
         assert controller is not None
         self._note_start(controller)

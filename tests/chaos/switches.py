@@ -5,7 +5,7 @@ from functools import cache
 
 from finsy.proto import gnmi_grpc, p4r, p4r_grpc
 
-from controller.config import SwitchAddress
+from controller.switch_addresses import SwitchAddress
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.gnmi import InterfaceService

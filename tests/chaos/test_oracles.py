@@ -14,10 +14,11 @@ from controller.record.facts import Body
 from controller.registry.errors import NotOwnerError
 from controller.registry.journal import Change, InstanceChange
 from controller.registry.registry import Registry
-from controller.southbound.p4runtime import writer
+from controller.southbound import desired_state
 from controller.southbound.p4runtime.access import SwitchAccess
-from controller.southbound.p4runtime.difference import Stage, State, Update, UpdateKind, difference
-from controller.southbound.p4runtime.entries import EntityKind, key_of
+from controller.southbound.p4runtime.entries import key_of
+from controller.southbound.p4runtime.states import Stage, State, Update, difference
+from controller.southbound.states import EntryKind, UpdateKind
 from controller.store.store import Store
 from controller.telemetry.link_failures import LinkFailureDetector
 from controller.telemetry.pair_monitor import PairMonitor
@@ -42,7 +43,7 @@ def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     write = SwitchAccess.write
 
     async def forgetful(self: Any, updates: Sequence[Update]) -> None:
-        flows = [update for update in updates if key_of(update.entity).kind is EntityKind.FLOW]
+        flows = [update for update in updates if key_of(update.entity).kind is EntryKind.FLOW]
         await write(self, [update for update in updates if update not in flows[:1]])
 
     monkeypatch.setattr(SwitchAccess, "write", forgetful)
@@ -51,11 +52,11 @@ def test_a_write_that_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rules_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hoarding(held: State, desired: State) -> tuple[Stage, ...]:
+    def hoarding(held: State, desired: State, _: object) -> tuple[Stage, ...]:
         stages = difference(held, desired)
         return tuple(tuple(update for update in stage if update.kind is not UpdateKind.DELETE) for stage in stages)
 
-    monkeypatch.setattr(writer, "difference", hoarding)
+    monkeypatch.setattr(desired_state, "difference", hoarding)
     with pytest.raises(ChaosError, match="which no job has"):
         play(_SEED, _NUM_EVENTS)
 

@@ -112,13 +112,15 @@ class World:
         store = Store.open(config.database, clock)
         process.at_end(store.database.engine.dispose)  # the files of a process that has ended are closed
         on_write = store.trail.record
-        southbound = P4RuntimeSouthbound(config.switches, self.routing, config.pipeline, config.election_id, on_write)
+        southbound = P4RuntimeSouthbound(
+            config.switch_addresses, self.routing, config.pipeline, config.election_id, on_write
+        )
         async with southbound:
             controller = ControllerCore(config, self.routing, southbound, clock, store)
             self._note_start(controller)
             self.network.listen(_ADDRESS, process, controller.handlers)
             self.controller, self.southbound = controller, southbound
-            async with GnmiPortMonitor(config.switches, controller.ports), asyncio.TaskGroup() as tasks:
+            async with GnmiPortMonitor(config.switch_addresses, controller.ports), asyncio.TaskGroup() as tasks:
                 for work in (controller.planner.run(), controller.follow_ports(), controller.record_silences()):
                     tasks.create_task(work).add_done_callback(partial(self._note_end, process))
 

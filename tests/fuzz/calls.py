@@ -57,6 +57,7 @@ _CONTROLLER_WORDS: Mapping[str, tuple[Any, ...]] = {
     "source_port": (49_152, 49_153, 65_535),
     "destination_port": (4791,),
     "held_source_port": (49_152, 50_000),
+    "tcp_port": (1, 40_000),
     "iteration": (0, 1, 2, 3),
 }
 

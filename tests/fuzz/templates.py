@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from hostlib.wire import trainyard_pb2 as wire
 from p4src import P4INFO, PROGRAM
-from topologies.addressing import nic_address
+from topologies.addressing import regular_interface
 
 JOBS = tuple(f"j{number}" for number in range(6))
 TOKENS = ("token-a", "token-b")
@@ -104,8 +104,20 @@ def _exchange_probes(draws: Random) -> Message:
 
 
 def _locate_nics(draws: Random) -> Message:
-    addresses = [nic_address(draws.randrange(2 * len(HOSTS)), nic_index=0) for _ in range(draws.choice((1, 4, 4096)))]
+    addresses = [
+        regular_interface(draws.randrange(2 * len(HOSTS)), nic_index=0).address
+        for _ in range(draws.choice((1, 4, 4096)))
+    ]
     return wire.LocateNicsRequest(addresses=addresses)
+
+
+def _get_path_loads(draws: Random) -> Message:
+    nics = [wire.Nic(host=host, nic=nic) for host in HOSTS for nic in range(2)]
+    pairs = [
+        wire.NicPair(source=draws.choice(nics), destination=draws.choice(nics))
+        for _ in range(draws.choice((1, 4, 1024)))
+    ]
+    return wire.GetPathLoadsRequest(pairs=pairs)
 
 
 @cache
@@ -179,6 +191,7 @@ _TEMPLATES: Mapping[str, Callable[[Random], Message]] = {
     "DeregisterJob": _of_job(wire.DeregisterJobRequest),
     "ExchangeProbes": _exchange_probes,
     "LocateNics": _locate_nics,
+    "GetPathLoads": _get_path_loads,
     "Write": _write,
     "Read": _read,
     "SetForwardingPipelineConfig": _set_pipeline,

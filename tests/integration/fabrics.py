@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from emulator.clock import VirtualClock
 from emulator.compiler.program import compile_program
 from emulator.fabric import EmulatedFabric, HostOptions
@@ -16,7 +17,7 @@ from emulator.p4runtime.service import P4RuntimeService
 from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from tests.patience import until
-from topologies.specification import DumbbellSpecification
+from topologies.specification import DumbbellSpecification, Topology
 
 DUMBBELL = DumbbellSpecification(kind="dumbbell", hosts_per_side=2, host_link_gbps=4, bottleneck_gbps=1)
 
@@ -41,11 +42,16 @@ class ServedFabric:
         )
 
 
-@asynccontextmanager
-async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
+def served_dumbbell(trace_rows: int = 0) -> AbstractAsyncContextManager[ServedFabric]:
     """Serve the dumbbell, with switches that have no pipeline yet."""
+    return served_fabric(DUMBBELL, trace_rows)
+
+
+@asynccontextmanager
+async def served_fabric(topology: Topology, trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
+    """Serve a fabric, with switches that have no pipeline yet."""
     program = compile_program(PROGRAM.read_text())
-    emulated = EmulatedFabric(DUMBBELL.build(), program, HostOptions(window_packets=40), trace_rows=trace_rows)
+    emulated = EmulatedFabric(topology.build(), program, HostOptions(window_packets=40), trace_rows=trace_rows)
     pipeline = compiled_pipeline(P4INFO.read_text(), PROGRAM.read_bytes())
     exclusive = asyncio.Lock()
     service = P4RuntimeService(emulated.switches.values(), pipeline, exclusive, emulated.packet_out)
@@ -57,11 +63,17 @@ async def served_dumbbell(trace_rows: int = 0) -> AsyncIterator[ServedFabric]:
 @asynccontextmanager
 async def controlled(served: ServedFabric, lease_s: float = 30.0, **options: Any) -> AsyncIterator[ControllerProcess]:
     """Run a controller process in wall-clock time over a served fabric, with more configuration options."""
-    config = ControllerConfig(
-        listen="127.0.0.1:0", topology=DUMBBELL, switches=served.addresses(), lease_s=lease_s, hash_seed=1, **options
-    )
-    async with ControllerProcess(config) as process:
+    async with ControllerProcess(configuration(served, lease_s, **options)) as process:
         yield process
+
+
+def configuration(
+    served: ServedFabric, lease_s: float = 30.0, topology: Topology = DUMBBELL, **options: Any
+) -> ControllerConfig:
+    """Return the configuration of a controller over a served fabric."""
+    return ControllerConfig(
+        listen="127.0.0.1:0", topology=topology, switches=served.addresses(), lease_s=lease_s, hash_seed=1, **options
+    )
 
 
 async def base_routing(emulated: EmulatedFabric) -> None:

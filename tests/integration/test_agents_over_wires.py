@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib import Client, Flow, FlowGroup, Job, Nic, Profile
 from tests.docs.pages import ROOT
@@ -79,14 +80,19 @@ async def emulator(made: Namespaces) -> AsyncIterator[tuple[SwitchAddress, ...]]
     wires = (word for number, host in enumerate(HOSTS) for word in ("--wire", f"{host}.0=f{number}"))
     options = ("--topology", str(FABRIC), "--listen", "127.0.0.1:0", "--netns", made.full_name("fabric"), *wires)
     async with running(sys.executable, "-m", "trainyard", "emulator", *options) as process:
-        assert process.stdout is not None
-        switches: list[SwitchAddress] = []
-        while len(switches) < 2:
-            line = (await process.stdout.readline()).decode()
-            assert line, "the emulator has ended"
-            if row := re.fullmatch(r"\s*(\d+)\s+(\S+)\s+(\S+:\d+)\s*", line):
-                switches.append(SwitchAddress(name=row[2], address=row[3], device_id=int(row[1])))
-        yield tuple(switches)
+        yield await served_switches(process, 2)
+
+
+async def served_switches(process: asyncio.subprocess.Process, number: int) -> tuple[SwitchAddress, ...]:
+    """The switches that an emulator prints once it serves them."""
+    assert process.stdout is not None
+    switches: list[SwitchAddress] = []
+    while len(switches) < number:
+        line = (await process.stdout.readline()).decode()
+        assert line, "the emulator has ended"
+        if row := re.fullmatch(r"\s*(\d+)\s+(\S+)\s+(\S+:\d+)\s*", line):
+            switches.append(SwitchAddress(name=row[2], address=row[3], device_id=int(row[1])))
+    return tuple(switches)
 
 
 async def shown(what: str, address: str, holds: Callable[[Rows], bool]) -> Rows:
@@ -141,3 +147,23 @@ def test_probes_cross_the_emulated_switches_and_show_paths_and_loads(tmp_path: P
     with namespaces("fabric", *HOSTS) as made:
         cable_hosts(made)
         asyncio.run(asyncio.wait_for(scenario(made), PATIENCE_S))
+
+
+def test_the_example_starts_hosts_switches_and_agents_of_a_fabric_file(tmp_path: Path) -> None:
+    """It ends by SIGTERM, and takes everything with it."""
+    rack, address = ROOT / "docs/examples/rack.yaml", f"unix:{tmp_path / 'controller.sock'}"
+    command = (sys.executable, str(ROOT / "docs/examples/fabric_hosts.py"), str(rack), "--controller", address)
+    nics = Nic("gpu-1"), Nic("gpu-3")
+
+    async def scenario() -> None:
+        async with running(*command, "--listen", "127.0.0.1:0") as process:
+            topology, switches = load_topology(rack), await served_switches(process, 4)
+            config = ControllerConfig(listen=address, topology=topology, switches=switches, agents=True)
+            async with ControllerProcess(config), Client(address) as client:
+                client.register_job(Job("gpt", ("gpu-1", "gpu-3"), 2, Profile(compute_s=1.0, comm_start=0.5, work=2.0)))
+                client.register_flow_groups("gpt", [FlowGroup("there", (Flow(*nics, 10**6),))])
+                paths = {("gpu-1", "leaf-1", spine, "leaf-2", "gpu-3") for spine in ("spine-1", "spine-2")}
+                await shown("candidates", address, lambda pairs: fresh_paths(pairs) == paths)
+
+    with namespaces("fabric"):
+        asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

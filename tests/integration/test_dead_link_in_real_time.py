@@ -43,10 +43,10 @@ def test_cables_dead_before_the_start_are_never_used(monkeypatch: pytest.MonkeyP
             fabric = served.emulated.fabric
             routing = Routing(fabric, hash_multipliers(fabric.switches, 1))
             config = ControllerConfig(topology=DUMBBELL, switches=served.addresses())
-            southbound = P4RuntimeSouthbound(config.switches, routing, config.pipeline, config.election_id)
+            southbound = P4RuntimeSouthbound(config.switch_addresses, routing, config.pipeline, config.election_id)
             controller = ControllerCore(config, routing, southbound, WallClock())
             set_bottleneck(served, up=False)
-            async with GnmiPortMonitor(config.switches, controller.ports):
+            async with GnmiPortMonitor(config.switch_addresses, controller.ports):
                 await controller.ports.all_heard()
                 await controller.apply_port_states()
                 async with southbound:

@@ -1,14 +1,17 @@
-"""A controller process is killed while jobs register: what it has acknowledged survives."""
+"""A controller process is killed, or backed up, while jobs register: what it has acknowledged is there again."""
 
 import asyncio
 import random
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 from controller.api.operations.client import Operations
 from controller.api.operations.methods import LIST_JOBS
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib.connection import Connection
 from hostlib.errors import ControllerError
@@ -55,13 +58,16 @@ class Witness:
             pass
 
 
+def _config(database: str) -> ControllerConfig:
+    switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in ("t0", "t1"))
+    return ControllerConfig(
+        listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, lease_s=600.0, database=database
+    )
+
+
 async def _killed_again_and_again(database: Path) -> None:
     chance = random.Random(7)
-    switches = tuple(SwitchAddress(name=name, address="127.0.0.1:1") for name in ("t0", "t1"))
-    config = ControllerConfig(
-        listen="127.0.0.1:0", topology=DUMBBELL, switches=switches, lease_s=600.0, database=str(database)
-    )
-    async with ControllerProcess(config) as process:
+    async with ControllerProcess(_config(str(database))) as process:
         witness = Witness(process.address)
         for _ in range(_KILLS):
             registering = asyncio.create_task(witness.register_until_it_dies())
@@ -90,3 +96,41 @@ async def _has_all(witness: Witness, address: str) -> None:
 
 def test_nothing_acknowledged_is_lost_when_the_controller_is_killed(tmp_path: Path) -> None:
     asyncio.run(_killed_again_and_again(tmp_path / "trainyard.db"))
+
+
+async def _backed_up_and_restored(database: str, folder: Path) -> None:
+    backup, other = folder / "backup", str(folder / "other.db")
+    async with ControllerProcess(_config(database)) as process:
+        witness = Witness(process.address)
+        registering = asyncio.create_task(witness.register_until_it_dies())
+        await until(lambda: witness.num_acknowledged >= _MOST_PER_LIFE)
+        before, gone = set(witness.groups), set(witness.gone)
+        made = await _database("backup", "--database", database, str(backup))
+        assert made.returncode == 0, made.stderr
+        # While the controller runs, nothing takes its database away from it.
+        refused = await _database("restore", str(backup), "--database", database, "--force")
+        assert refused.returncode == 2
+        assert "runs on it, in term 1; stop it first" in refused.stderr
+        enough = witness.num_acknowledged + 4
+        await until(lambda: witness.num_acknowledged >= enough)
+        await process.kill()
+        await registering
+    verified = await _database("verify", database)
+    assert verified.returncode == 0, verified.stdout
+    restored = await _database("restore", str(backup), "--database", other)
+    assert restored.returncode == 0, restored.stderr
+    async with ControllerProcess(_config(other)) as process:
+        kept = before & {name for name, groups in witness.groups.items() if groups}
+        assert len(kept) > _MOST_PER_LIFE / 2
+        witness.groups = {name: witness.groups[name] for name in kept}
+        witness.gone = gone
+        await _has_all(witness, process.address)
+
+
+async def _database(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = (sys.executable, "-m", "trainyard", "database", *arguments)
+    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+
+
+def test_what_was_acknowledged_before_a_backup_is_in_it(address: str, tmp_path: Path) -> None:
+    asyncio.run(_backed_up_and_restored(address, tmp_path))

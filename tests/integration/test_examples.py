@@ -48,7 +48,7 @@ def test_the_docs_show_the_job_that_is_shipped(tmp_path: Path) -> None:
     assert shown == (EXAMPLES / "job.py").read_text(encoding="utf-8")
 
     async def run() -> str:
-        config = load_config(EXAMPLES / "controller.yaml").model_copy(update={"listen": "127.0.0.1:0"})
+        config = load_config(EXAMPLES / "controller.yaml").model_copy(update={"listen": "127.0.0.1:0", "web": None})
         async with ControllerProcess(config) as process:
             job = tmp_path / "job.py"
             job.write_text(shown.replace("127.0.0.1:4790", process.address))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 import finsy as fy
+import pytest
 
 from emulator.fabric import PS_PER_S
 from emulator.observations import TraceKind
@@ -17,6 +18,7 @@ from topologies.addressing import UDP_PROTOCOL, FiveTuple
 _TRANSFER_BYTES = 10_000_000
 _BACKGROUND, _URGENT = 0, 1
 _ARP = ETHERNET + b"\x08\x06" + bytes(46)
+_LLDP = ETHERNET + b"\x88\xcc" + bytes(46)
 _PACKET_OUT_BYTES = 2  # the header in front of a PacketOut counts, as on BMv2
 
 
@@ -89,13 +91,13 @@ async def _first(packets: AsyncIterator[fy.P4PacketIn]) -> fy.P4PacketIn:
     return await anext(packets)
 
 
-async def _exchanged() -> tuple[fy.P4PacketIn, list[fy.P4CounterEntry], int]:
-    """Send an ARP frame out of one switch; return it as the other's controller receives it, and the counters."""
+async def _exchanged(frame: bytes) -> tuple[fy.P4PacketIn, list[fy.P4CounterEntry], int]:
+    """Send a frame out of one switch; return it as the other's controller receives it, and the counters."""
     there = next(link for link in DUMBBELL.build().links if (link.source, link.destination) == ("t0", "t1"))
     async with served_dumbbell() as served, _controller(served, 1) as first, _controller(served, 2) as second:
         received = asyncio.create_task(_first(second.read_packets()))
         await asyncio.sleep(0)  # its queue is there from now on
-        await first.write([fy.P4PacketOut(_ARP, egress_port=there.source_port, padding=0)])
+        await first.write([fy.P4PacketOut(frame, egress_port=there.source_port, padding=0)])
         async with asyncio.timeout(PATIENCE_S):
             while not received.done():
                 await served.clock.run(served.emulated.now_ps + PS_PER_S // 1000)
@@ -105,8 +107,9 @@ async def _exchanged() -> tuple[fy.P4PacketIn, list[fy.P4CounterEntry], int]:
         return await received, [cell async for cell in cells if cell.packet_count], there.destination_port
 
 
-def test_packets_go_from_one_controller_through_two_switches_to_the_other() -> None:
-    packet, counted, port = asyncio.run(_exchanged())
-    assert packet.payload == _ARP
+@pytest.mark.parametrize("frame", [_ARP, _LLDP], ids=["ARP", "LLDP"])
+def test_packets_go_from_one_controller_through_two_switches_to_the_other(frame: bytes) -> None:
+    packet, counted, port = asyncio.run(_exchanged(frame))
+    assert packet.payload == frame
     assert packet["ingress_port"] == port
-    assert [(cell.packet_count, cell.byte_count) for cell in counted] == [(1, _PACKET_OUT_BYTES + len(_ARP))]
+    assert [(cell.packet_count, cell.byte_count) for cell in counted] == [(1, _PACKET_OUT_BYTES + len(frame))]

@@ -11,21 +11,24 @@ import numpy as np
 import pytest
 
 import runtime as rt
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from experiments.scenarios.real_hosts.emulator_process import EmulatorProcess
 from hostlib.connection import Connection
 from runtime.substrates.interface import NetworkHost
 from runtime.traces import announced_before_producer_end
 from tests.patience import PATIENCE_S
-from tests.runtime.ranking import levels_of_sockets, until
+from tests.runtime.ranking import opened_sockets, until
 from topologies.namespaces.fabric_namespaces import FabricNamespaces
 from topologies.namespaces.host_network import NetworkError
-from topologies.specification import DumbbellSpecification
+from topologies.specification import ClosSpecification, DumbbellSpecification, Topology
+from topologies.steering import Steering
 
 pytestmark = pytest.mark.slow
 
 SPECIFICATION = DumbbellSpecification(kind="dumbbell", hosts_per_side=1, host_link_gbps=0.2, bottleneck_gbps=0.2)
+TWO_WAYS = ClosSpecification(kind="clos", tors=2, aggs=2, hosts_per_tor=1, host_link_gbps=0.2, uplink_gbps=0.2)
 ITEMS = 1 << 14
 MICRO_BATCHES = 4
 STAGE_S = 0.02
@@ -70,9 +73,11 @@ def transfers_of(runtime: rt.Runtime) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def fabric(folder: Path) -> AsyncIterator[tuple[ControllerProcess, dict[int, NetworkHost]]]:
-    """The fabric with its controller; skipped where hosts cannot be made."""
-    built = SPECIFICATION.build()
+async def fabric(
+    folder: Path, topology: Topology = SPECIFICATION, steering: Steering = Steering.RULE
+) -> AsyncIterator[tuple[ControllerProcess, dict[int, NetworkHost]]]:
+    """A fabric with its controller; skipped where hosts cannot be made."""
+    built = topology.build()
     with ExitStack() as stack:
         try:
             namespaces = stack.enter_context(FabricNamespaces(built))
@@ -84,7 +89,9 @@ async def fabric(folder: Path) -> AsyncIterator[tuple[ControllerProcess, dict[in
                 for number, name in enumerate(built.switches, start=1)
             )
             listen = f"unix:{folder}/controller"
-            config = ControllerConfig(listen=listen, topology=SPECIFICATION, switches=switches, policy="crux")
+            config = ControllerConfig(
+                listen=listen, topology=topology, switches=switches, policy="crux", steering=steering
+            )
             async with ControllerProcess(config) as controller:
                 # Until the controller has written base routing, no ping is answered.
                 ping = namespaces.command("h0", "ping", "-c", "1", "-w", str(int(PATIENCE_S)), "h1")
@@ -131,9 +138,42 @@ def test_transfers_are_ranked_and_go_on_while_the_controller_is_away(tmp_path: P
     asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
 
 
+def test_flows_send_from_the_ports_that_give_them_the_paths_of_the_plan(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with fabric(tmp_path, TWO_WAYS, Steering.SOURCE_PORT) as (controller, hosts):
+            starting = asyncio.to_thread(
+                rt.local, islands=2, devices=1, network_hosts=hosts, controller=controller.address
+            )
+            runtime = await starting
+            try:
+                program = pipelined(runtime)
+                await asyncio.to_thread(run, program)
+                await asyncio.to_thread(until, lambda: plan_of(runtime) is not None)
+                async with Connection(controller.address) as connection:
+                    told = (await connection.plan()).flows
+                assert len({flow.path for flow in told}) == 2
+                assert all(flow.steered for flow in told)
+                ports = {flow.five_tuple.source_port for flow in told}
+                assert len(ports) == MICRO_BATCHES
+                await asyncio.to_thread(until, lambda: {port for port, _ in sockets_of(runtime)} == ports)
+                await asyncio.to_thread(check_ranked, runtime, program)
+                assert runtime.status()["network"]["jobs"][0]["unsteered"] == 0
+            finally:
+                await asyncio.to_thread(runtime.close)
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
+
+
+def sockets_of(runtime: rt.Runtime) -> list[tuple[int, int]]:
+    """Port and level of the connections that the first host has opened over the fabric, as its kernel has them."""
+    slice_ = runtime.make_virtual_device_set().add_slice(1, island="island-0")
+    seen = rt.pmap(opened_sockets, devices=slice_, out_axes=None)(np.zeros(1)).numpy(PATIENCE_S)
+    return [(int(port), int(level)) for port, level in seen if level >= 0]
+
+
 def check_ranked(runtime: rt.Runtime, program: Any) -> None:
     """See that what a program sends was announced before it was made, and goes at the level of its flow."""
-    until(lambda: all(level >= 0 for host in runtime.status()["hosts"] for _, _, level in host["flows"]))
+    until(lambda: all(level >= 0 for host in runtime.status()["hosts"] for _, _, level, _ in host["flows"]))
     before = len(transfers_of(runtime))
     run(program)
     transfers = transfers_of(runtime)[before:]
@@ -142,6 +182,4 @@ def check_ranked(runtime: rt.Runtime, program: Any) -> None:
     levels = {event["args"]["level"] for event in transfers}
     assert None not in levels
     assert all(event["args"]["ranked_us"] < event["ts"] for event in transfers)
-    slice_ = runtime.make_virtual_device_set().add_slice(1, island="island-0")
-    seen = rt.pmap(levels_of_sockets, devices=slice_, out_axes=None)(np.zeros(1)).numpy(PATIENCE_S)
-    assert levels == {int(level) for level in seen if level >= 0}
+    assert levels == {level for _, level in sockets_of(runtime)}

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from finsy.proto import p4r, p4r_grpc
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
 from tests.emulator.packets import ETHERNET, ipv4_packet

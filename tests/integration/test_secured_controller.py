@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.access.tls_files import ServerTls
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from hostlib import BlockingClient, Credentials, RefusalReason
 from tests.hostlib.served import GPT, RING
@@ -47,7 +48,10 @@ def test_a_trial_with_certificates_from_end_to_end(tmp_path: Path, monkeypatch: 
 
     def use(address: str) -> None:
         asked = ("--controller", address)
-        assert call("show", "jobs", *asked)[0] == 1
+        status, said = call("show", "jobs", *asked)
+        assert (status, "it needs --ca" in said) == (1, True)
+        status, said = call("show", "jobs", *asked, "--ca", folder / "ca.pem")
+        assert (status, "may ask for a certificate: --certificate and --key" in said) == (1, True)
         with BlockingClient(address, credentials=credentials("job-vision")) as client:
             client.register_job(GPT)
             client.register_flow_groups("gpt", [RING])

@@ -11,11 +11,12 @@ import pytest
 from finsy.proto import gnmi, gnmi_grpc, p4r, p4r_grpc
 
 from controller.access.tls_files import TlsFiles
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
 from controller.links.port_states import PortStateTable
 from controller.southbound.gnmi import GnmiPortMonitor
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
 from controller.southbound.southbound import SwitchCondition
+from controller.switch_addresses import SwitchAddress
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.pipeline import compiled_pipeline

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from controller.config import ControllerConfig, SwitchAddress
+from controller.config import ControllerConfig
+from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess, ControllerProcessError
 from hostlib import BlockingClient, Client
 from hostlib.connection import Connection
