@@ -15,6 +15,8 @@ from runtime.server.instances import Instances
 from runtime.server.plans import PlannedProgram
 
 _LEAST_S = 1e-6
+_NOISE_S = 5e-3
+"""By how much a run may seem to take longer because the operating system lets others run in between."""
 
 Position = tuple[int, int]
 """Of a flow: that of its group, and its own there."""
@@ -159,8 +161,11 @@ class Registration:
         return _difference(self._times_s(), self._told_s)
 
     def drift(self) -> float:
-        """Return by how much they differ from those of the template, whatever was told since."""
-        return _difference(self._times_s(), self._adopted_s)
+        """Return by how much they differ from those of the template, whatever was told since.
+
+        Differences that may be noise do not count: to register anew closes connections.
+        """
+        return _difference(self._times_s(), self._adopted_s, noise_s=_NOISE_S)
 
     def note_told(self) -> None:
         """Note that the present times were told."""
@@ -179,6 +184,6 @@ class Registration:
         return [max(_LEAST_S, function.seconds) for function in self.plan.functions]
 
 
-def _difference(now_s: list[float], before_s: list[float]) -> float:
-    differences_s = [abs(now - before) for now, before in zip(now_s, before_s, strict=True)]
-    return sum(differences_s) / min(sum(now_s), sum(before_s))
+def _difference(now_s: list[float], before_s: list[float], noise_s: float = 0.0) -> float:
+    difference_s = sum(abs(now - before) for now, before in zip(now_s, before_s, strict=True))
+    return max(0.0, difference_s - noise_s) / min(sum(now_s), sum(before_s))

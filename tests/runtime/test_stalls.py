@@ -16,7 +16,15 @@ from tests.runtime.ranking import controller, until
 pytestmark = pytest.mark.slow
 
 ITEMS, BYTES = 50, 400
-add_one = rt.function(library="numpy", outputs=lambda x: x)(lambda x: x + 1)
+
+
+@rt.function(library="numpy", outputs=lambda x: x)
+def add_one(x: Any) -> Any:
+    """Take long enough that a busy machine does not double it: the program would be registered anew."""
+    import time
+
+    time.sleep(0.1)
+    return x + 1
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ class OpenFlowAccess:
         """Have all messages carried out at once; where the switch refuses any, those that it takes."""
         try:
             await self._channel.write(messages, bundle=True)
-        except RefusedError:
+        except (RefusedError, ValueError):  # a message that fills a frame has no room in a bundle
             await self._channel.write(messages)
 
     async def read_job_flows(self) -> list[HeldFlow]:

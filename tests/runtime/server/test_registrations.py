@@ -73,12 +73,21 @@ def test_what_changes_is_measured_by_what_a_run_takes() -> None:
     assert made.change() == pytest.approx(0.5, abs=0.01)
     made.note_told()
     assert made.change() == 0
-    assert made.drift() == pytest.approx(0.5, abs=0.01)
+    assert made.drift() == pytest.approx(0.45, abs=0.01)
     made.adopt(template_of(made.plan))
     assert made.drift() == 0
     made.plan.functions[0].seconds = 0.0
     made.plan.functions[1].seconds = 0.0
     assert made.change() > 1
+
+
+def test_a_short_run_does_not_drift_because_others_ran_in_between() -> None:
+    made = registration([0, 2], [1e-5, 1e-5])
+    made.plan.functions[0].seconds = 4e-3
+    assert made.change() > 1
+    assert made.drift() == 0
+    made.plan.functions[0].seconds = 8e-3
+    assert made.drift() > 1
 
 
 def test_a_newer_graph_names_flows_as_they_were_registered_also_in_another_order() -> None:

@@ -165,11 +165,12 @@ class FakeSwitch:
         added = self.bundles.pop(bundle_id)
         if step != 4:
             return answer
-        if refused := [one for one in added if one.body.decode() in self.refusals]:
-            errors = [self.error(one, *self.refusals[one.body.decode()]) for one in refused]
-            return b"".join(errors) + self.error(each, 17, 13)
-        self.flows += [one.body.decode() for one in added]
-        return answer
+        before = list(self.flows)
+        errors = b"".join(self.answers[one.kind](one) for one in added if one.kind in self.answers)
+        if not errors:
+            return answer
+        self.flows = before
+        return errors + self.error(each, 17, 13)
 
     def _add_to_bundle(self, each: Received) -> bytes:
         bundle_id, _ = struct.unpack_from("!I2xH", each.body)

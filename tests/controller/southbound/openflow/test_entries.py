@@ -293,11 +293,3 @@ def test_every_port_has_a_group_whose_id_is_its_number(routing: Routing) -> None
         groups = port_groups(switch, routing.fabric)
         assert groups.keys() == {link.source_port for link in routing.fabric.links_from[switch]}
         assert all(group.group_id == port for port, group in groups.items())
-
-
-def test_ports_that_lead_to_switches_have_no_macs_of_neighbours(fabric: Fabric) -> None:
-    """As those of a fabric before may, while a switch goes over to another one."""
-    groups = port_groups("t0", fabric)
-    uplinks = [groups[link.source_port] for link in fabric.links_from["t0"] if link.destination in fabric.switches]
-    assert uplinks
-    assert list(macs_of_neighbours("t0", fabric, uplinks)) == []

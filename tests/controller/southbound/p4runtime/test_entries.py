@@ -84,19 +84,6 @@ def test_next_hops_readdress_to_the_neighbour(routing: Routing) -> None:
         assert (entry.action.args["port"], entry.action.args["destination_mac"]) == (port, mac)
 
 
-def test_next_hops_to_switches_have_no_macs_of_neighbours(routing: Routing) -> None:
-    """As those of a fabric before may, while a switch goes over to another one."""
-    fabric = routing.fabric
-    entries = state_of(base_entries("t0", routing))
-    to_host, to_switch = (
-        entries[EntryKey(EntryKind.NEXT_HOP, (("next_hop", link.source_port),))]
-        for link in (fabric.links_from["t0"][0], fabric.links_from["t0"][-1])
-    )
-    assert [address for address, _ in macs_of_neighbours("t0", fabric, [to_switch, to_host])] == [
-        fabric.nics[fabric.links_from["t0"][0].destination][0].address
-    ]
-
-
 @pytest.mark.parametrize(
     ("steers", "level", "action"),
     [(True, None, "steer"), (False, 2, "prioritise"), (True, 2, "steer_and_prioritise")],
