@@ -9,7 +9,7 @@ from finsy.p4entity import decode_entity
 
 import controller
 from controller.rules.flow_rules import FlowRule
-from controller.southbound.p4runtime.entries import base_entries, fixed_entries, flow_entry, key_of, macs_of_neighbours
+from controller.southbound.p4runtime.entries import base_entries, fixed_entries, flow_entry, key_of
 from controller.southbound.p4runtime.states import difference, state_of
 from controller.southbound.states import EntryKey, EntryKind
 from topologies.addressing import UDP_PROTOCOL, FiveTuple, MacAddress, switch_mac
