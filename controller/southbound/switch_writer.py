@@ -12,7 +12,7 @@ from controller.southbound.desired_state import DesiredState
 from controller.southbound.difference import difference
 from controller.southbound.drift import Drift, drift_between, may_have_drifted
 from controller.southbound.southbound import SwitchCondition
-from controller.southbound.states import TRIED, EntryKind, EntryT, Meaning, State
+from controller.southbound.states import DECISIONS, TRIED, EntryT, Meaning, State
 from controller.southbound.switch_access import Access, SwitchAwayError, SwitchRefusalError
 from controller.southbound.write_outcomes import OnWrite, report_drift, write_stages
 
@@ -272,4 +272,4 @@ class SwitchWriter(Generic[EntryT]):
             flows, stages = await self._worker.run(from_held, len(held) + len(desired.flows))
         await write_stages(access, stages, self.name, self._on_write)
         self._held, self._held_base = flows, desired.base
-        self._num_rules = sum(key.kind is not EntryKind.RULE_GROUP for key in flows)
+        self._num_rules = sum(key.kind in DECISIONS for key in flows)

@@ -117,9 +117,9 @@ class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
         """See Counters."""
         return await self._counters.job_bytes(switches, self._states.fabric)
 
-    async def level_bytes(self, level: int) -> Mapping[int, int] | None:  # noqa: ARG002
-        """See Counters. Ports do not count by level."""
-        return None
+    async def level_bytes(self, level: int) -> Mapping[int, int] | None:
+        """See Counters."""
+        return await self._counters.level_bytes(level, self._states.fabric)
 
     async def link_bytes(self, links: Collection[int]) -> Mapping[int, int]:
         """See LinkCounters."""
