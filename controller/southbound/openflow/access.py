@@ -5,7 +5,8 @@ stays, but where it has the place of an entry of ours.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -88,6 +89,8 @@ class OpenFlowAccess:
     async def read(self, expected: State) -> dict[EntryKey, SwitchEntry]:
         """Read the controller's own entries; see Access."""
         version = self._channel.version
+        with _own_errors():
+            await self._channel.settle()  # else what a cancelled write has sent may come after the answer
         described = await self._request(group_descriptions_request(version))
         replies = await self._request(flows_request(_OWNER, _ANY_OF_OURS, version))
         try:
@@ -185,17 +188,24 @@ class OpenFlowAccess:
         return found
 
     async def _request(self, message: bytes) -> list[bytes]:
-        try:
+        with _own_errors():
             return await self._channel.request(message)
-        except RefusedError as error:
-            raise SwitchRefusalError(str(error)) from error
-        except AwayError as error:
-            raise SwitchAwayError(str(error)) from error
 
     async def _run(self, work: Callable[[], _ResultT], entries: int) -> _ResultT:
         result = await self._worker.run(work, _ITEMS_PER_ENTRY * entries)
         await asyncio.sleep(0)
         return result
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Translate errors of the channel into those of Access."""
+    try:
+        yield
+    except RefusedError as error:
+        raise SwitchRefusalError(str(error)) from error
+    except AwayError as error:
+        raise SwitchAwayError(str(error)) from error
 
 
 def _read_flows(held: Sequence[HeldFlow], expected: State) -> dict[EntryKey, SwitchEntry]:

@@ -107,6 +107,14 @@ class OpenFlowChannel:
         """
         return await self._requests.request(message)
 
+    async def settle(self) -> None:
+        """Wait until the switch has carried out what was written, also where nobody waits for it any longer.
+
+        Raises:
+            AwayError: The connection is lost, or the switch does not answer in time.
+        """
+        await self._requests.settle()
+
     async def write(self, messages: Sequence[bytes], *, bundle: bool = False) -> None:
         """Send messages without answers, such as flow mods; return when the switch has carried all of them out.
 
