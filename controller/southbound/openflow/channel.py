@@ -73,6 +73,7 @@ class OpenFlowChannel:
         self.datapath_id = greeting.datapath_id
         self.peer = connection.peer
         """The address of the switch."""
+        self.certificate_names = connection.certificate_names
         self.closed_because = ""
         """Why the connection has ended; empty while it lasts."""
         self.on_ports: Callable[[], None] = lambda: None
