@@ -23,8 +23,8 @@ from workloads.loading import SHIPPED_SCENARIOS, load_scenario
 from workloads.scenario import Scenario
 
 HASHED, PLANNED = "ecmp", "crux"
-SCALE = 5000
-"""Links have 20 Mbit/s: two cores carry them, and are idle for a part of the time."""
+SCALE = 10_000
+"""Links have 10 Mbit/s: queues outlast the time for which an Open vSwitch waits for a busy core."""
 _SEARCHED_SEEDS = 10_000
 
 Figures = dict[str, object]
