@@ -79,5 +79,5 @@ def configuration(
 
 async def base_routing(emulated: EmulatedFabric) -> None:
     """Wait until a controller has written routes to every host into every switch."""
-    for switch in emulated.switches.values():
-        await until(lambda: len(list(switch.entries("ingress.routing"))) == len(emulated.fabric.hosts))  # noqa: B023
+    switches, expected = emulated.switches.values(), len(emulated.fabric.hosts)
+    await until(lambda: all(len(list(switch.entries("ingress.routing"))) == expected for switch in switches))
