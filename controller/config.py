@@ -30,7 +30,14 @@ from controller.access.tls_files import ServerTls, TlsFiles
 from controller.errors import DaemonError
 from controller.links.damping import Damping
 from controller.profiling.options import ProfilingOptions
-from controller.switch_addresses import OpenFlowConfig, SwitchAddress, address_of, check_local, check_openflow_local
+from controller.switch_addresses import (
+    OpenFlowConfig,
+    SwitchAddress,
+    address_of,
+    check_certificate_names,
+    check_local,
+    check_openflow_local,
+)
 from hostlib.addresses import check_host_port, check_server, is_local, socket_path
 from hostlib.wire.int_md import UTILISATION_WINDOW_US
 from policies.registry import DEFAULT_POLICY, PolicySource
@@ -292,6 +299,7 @@ class ControllerConfig(BaseModel):
             return self  # ``load_config`` tells it beside all other problems
         if self.switch_tls is None and not self.insecure:
             check_local(self.p4runtime_addresses)
+        check_certificate_names(self.openflow_addresses, self.openflow.tls)
         if self.openflow.tls is None and not self.insecure:
             check_openflow_local(self.openflow_addresses, self.openflow.listen)
         return self

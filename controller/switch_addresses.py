@@ -77,6 +77,13 @@ def check_local(switches: Iterable[SwitchAddress]) -> None:
             )
 
 
+def check_certificate_names(switches: Iterable[SwitchAddress], tls: TlsFiles | None) -> None:
+    """Raise ValueError where the certificate of one of these switches is to be checked that will show none."""
+    for switch in switches:
+        if tls is None and switch.openflow is not None and switch.openflow.certificate_name is not None:
+            raise ValueError(f"switches: {switch.name} has a certificate_name: set openflow.tls, else it has none")
+
+
 def check_openflow_local(switches: Iterable[SwitchAddress], listen: str) -> None:
     """Raise ValueError where plain text over OpenFlow with one of these switches would go over the network."""
     for switch in switches:

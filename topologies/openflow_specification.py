@@ -55,6 +55,8 @@ class OpenFlowSpecification(BaseModel):
     ovsdb: Annotated[str, AfterValidator(_ovsdb)] | None = None
     """Where the database of an Open vSwitch answers, which has the settings of its bridge; None: they are not read."""
     queues: Queues = Queues.DSCP
+    certificate_name: Annotated[str, Field(pattern=r"^[!-~]{1,253}$")] | None = None
+    """The name that its certificate has to be for; None: any certificate of the authority will do."""
 
     @property
     def place(self) -> str:

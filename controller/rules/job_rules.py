@@ -15,7 +15,7 @@ from topologies.fabric import Fabric
 class JobRule:
     """The rule of one switch for all that a NIC behind it sends to the NICs of a host that are in ``destination``.
 
-    It marks ``level`` and counts. Flow rules take precedence.
+    It marks ``level`` and counts. Flow rules take precedence. A job that ``is_measured`` has a level for itself.
     """
 
     switch: str
@@ -23,6 +23,7 @@ class JobRule:
     destination_host: str
     destination: Prefix
     level: int
+    is_measured: bool = False
 
 
 def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple[JobRule, ...]]:
@@ -39,7 +40,8 @@ def job_rules(plan: Plan, snapshot: Snapshot, fabric: Fabric) -> dict[str, tuple
             if switch in fabric.ordinary_switches:
                 continue  # nobody marks there, nor counts
             rules[switch] += (
-                JobRule(switch, address, host, prefix, levels[job.name]) for prefix in fabric.host_prefixes[host]
+                JobRule(switch, address, host, prefix, levels[job.name], job.name == snapshot.profiled)
+                for prefix in fabric.host_prefixes[host]
             )
     return {switch: tuple(of_switch) for switch, of_switch in rules.items()}
 

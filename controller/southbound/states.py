@@ -20,12 +20,16 @@ class EntryKind(IntEnum):
     PASSAGE = 6  # what leads packets from table to table
     ADMISSION = 7  # which packets are let in
     RULE_GROUP = 8
-    JOB = 9
-    FLOW = 10
+    MEASURING = 9  # what counts by links what a job sends
+    JOB = 10
+    FLOW = 11
 
 
-RULES = EntryKind.RULE_GROUP, EntryKind.JOB, EntryKind.FLOW
+RULES = EntryKind.RULE_GROUP, EntryKind.MEASURING, EntryKind.JOB, EntryKind.FLOW
 """The kinds that a Plan asks for."""
+
+DECISIONS = EntryKind.JOB, EntryKind.FLOW
+"""The kinds of those that carry out one of its rules each."""
 
 TRIED = EntryKind.NEXT_HOP, EntryKind.MEMBER, EntryKind.GROUP
 """The kinds of base entries that change nothing for packets before a route leads to them."""

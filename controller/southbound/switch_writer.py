@@ -12,7 +12,7 @@ from controller.southbound.desired_state import DesiredState
 from controller.southbound.difference import difference
 from controller.southbound.drift import Drift, drift_between, may_have_drifted
 from controller.southbound.southbound import SwitchCondition
-from controller.southbound.states import TRIED, EntryKind, EntryT, Meaning, State
+from controller.southbound.states import DECISIONS, TRIED, EntryT, Meaning, State
 from controller.southbound.switch_access import Access, SwitchAwayError, SwitchRefusalError
 from controller.southbound.write_outcomes import OnWrite, report_drift, write_stages
 
@@ -46,6 +46,8 @@ class SwitchWriter(Generic[EntryT]):
         self._connection: Connection[EntryT] = Connection(name, on_change)
         self.num_drifted = 0
         self._num_rules = 0
+        self._num_asked = 0
+        """How often rules were asked for: only the newest ones are written where several wait."""
         self._lock = asyncio.Lock()
 
     @property
@@ -74,9 +76,13 @@ class SwitchWriter(Generic[EntryT]):
         return self._connection.condition
 
     async def set_rules(self, flows: State[EntryT]) -> None:
-        """Give the switch the base entries and these rules; return when acknowledged, at once if the switch is away."""
+        """Give the switch the base entries and these rules; return when acknowledged, at once if the switch is away.
+
+        Where newer ones wait already, those are written in their place.
+        """
+        number = self._next_number()
         async with self._lock:
-            if self._connection.is_caught_up and flows == self._desired.flows:
+            if number != self._num_asked or (self._connection.is_caught_up and flows == self._desired.flows):
                 return
             self._desired.flows = flows
             await self._catch_up()
@@ -86,10 +92,13 @@ class SwitchWriter(Generic[EntryT]):
 
         Rules found at the first connection that steer to a dead next hop are deleted.
         """
+        number = self._next_number()
         async with self._lock:
             self._desired.flows, self._desired.dead_next_hops = flows, dead_next_hops
             self._desired.set_base(base)
-            await self._catch_up()
+            self._connection.fall_behind()
+            if number == self._num_asked:
+                await self._catch_up()
 
     async def rebase(
         self,
@@ -185,8 +194,7 @@ class SwitchWriter(Generic[EntryT]):
         connection = self._connection
         async with self._lock:
             access = connection.access
-            if access is not None and self._held is None:
-                await connection.attempt(access, self._write_difference(access))
+            await self._try_again()
             before = self._expected()
         if access is None or before is None:
             return None
@@ -208,6 +216,11 @@ class SwitchWriter(Generic[EntryT]):
             now = self._expected()
             return None if connection.access is not access or now is None else await self._repair(access, now)
 
+    async def try_again(self) -> None:
+        """Write what the switch has refused, or has left unanswered, as far as it lacks it."""
+        async with self._lock:
+            await self._try_again()
+
     def disconnect(self) -> None:
         """Handle the loss of the connection."""
         self._connection.close()
@@ -227,6 +240,14 @@ class SwitchWriter(Generic[EntryT]):
     async def away(self) -> None:
         """Wait until the switch is not connected."""
         await self._connection.away()
+
+    async def _try_again(self) -> None:
+        if (access := self._connection.access) is not None and self._held is None:
+            await self._connection.attempt(access, self._write_difference(access))
+
+    def _next_number(self) -> int:
+        self._num_asked += 1
+        return self._num_asked
 
     def _expected(self) -> State[EntryT] | None:
         """Return all that the switch is known to hold, None where that is not known."""
@@ -272,4 +293,4 @@ class SwitchWriter(Generic[EntryT]):
             flows, stages = await self._worker.run(from_held, len(held) + len(desired.flows))
         await write_stages(access, stages, self.name, self._on_write)
         self._held, self._held_base = flows, desired.base
-        self._num_rules = sum(key.kind is not EntryKind.RULE_GROUP for key in flows)
+        self._num_rules = sum(key.kind in DECISIONS for key in flows)

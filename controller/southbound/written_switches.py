@@ -57,7 +57,7 @@ class FabricStates(Protocol[EntryT]):
 
 
 class WrittenSwitches(ABC, Generic[EntryT]):
-    """The part of a FabricSouthbound that is the same for all protocols."""
+    """The part of a FabricSouthbound that is the same for all protocols; for ``patience_s`` see SwitchWriters."""
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class WrittenSwitches(ABC, Generic[EntryT]):
         worker: Worker,
         on_write: OnWrite | None,
         on_change: OnChange,
+        patience_s: float | None = None,
     ) -> None:
         self._addresses = tuple(addresses)
         self._routing = routing
@@ -74,7 +75,7 @@ class WrittenSwitches(ABC, Generic[EntryT]):
         self._worker = worker
         self._on_write = on_write
         self._on_change = on_change
-        self._writers: SwitchWriters[EntryT] = SwitchWriters()
+        self._writers: SwitchWriters[EntryT] = SwitchWriters(patience_s)
         self._reading_back = ReadingBack()
         self._reachability = Reachability(addresses)
         self._states = self._states_of(addresses, routing)

@@ -80,3 +80,11 @@ def test_a_switch_of_a_fabric_file_speaks_one_protocol() -> None:
     assert SwitchSpecification.model_validate(switch).openflow == OpenFlowSpecification(datapath_id=1)
     with pytest.raises(ValidationError, match="expected openflow alone, there is gnmi, p4runtime beside it"):
         SwitchSpecification.model_validate({**switch, "p4runtime": "leaf:1", "gnmi": "leaf:2"})
+
+
+def test_a_certificate_is_checked_where_there_is_one() -> None:
+    switch = _openflow(datapath_id=1, certificate_name="leaf1.example")
+    with pytest.raises(ValidationError, match=r"switches: t0 has a certificate_name: set openflow\.tls"):
+        _config(switch, insecure=True)
+    with pytest.raises(ValidationError, match="certificate_name"):
+        OpenFlowSpecification.model_validate({"datapath_id": 1, "certificate_name": "two words"})

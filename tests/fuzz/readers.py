@@ -17,6 +17,7 @@ from experiments.sweeps.grid import build_grid, read_files
 from experiments.sweeps.output import OutputError, missing_cases, open_output
 from experiments.sweeps.summary import summarise
 from p4src import P4INFO, PROGRAM
+from tests.fuzz import openflow
 from topologies.files import read_text
 from trainyard.cli.application import application
 from workloads.loading import SHIPPED_SCENARIOS, load_topology
@@ -158,6 +159,7 @@ _READERS: Mapping[str, Callable[[Path, Path], str | None]] = {
     "results": _results,
     "p4info": _p4info,
     "program": _program,
+    "openflow": lambda file, _: openflow.read(file.read_bytes()),
 }
 READERS = tuple(_READERS)
 """The formats."""

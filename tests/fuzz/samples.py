@@ -13,6 +13,7 @@ import yaml
 from controller.store.database import Database
 from p4src import P4INFO, PROGRAM
 from tests.controller.record.lives import Life
+from tests.fuzz import openflow
 from tests.fuzz.mutations import as_json, as_yaml, mutated_bytes, mutated_document, mutated_lines
 from workloads.loading import SHIPPED_SCENARIOS
 from workloads.traces.assumptions import SHIPPED_ASSUMPTIONS
@@ -63,13 +64,14 @@ class Sample:
     content: bytes
     parsed: Any = None
     written: Callable[[Any], bytes] | None = None
+    is_text: bool = True
 
     def mutated(self, draws: Random) -> bytes:
         """Return another content, drawn from a seed."""
         if self.written is not None and draws.random() < 0.7:
             content = self.written(mutated_document(self.parsed, draws))
             return mutated_bytes(content, draws) if draws.random() < 0.1 else content
-        return (mutated_lines if draws.random() < 0.6 else mutated_bytes)(self.content, draws)
+        return (mutated_lines if self.is_text and draws.random() < 0.6 else mutated_bytes)(self.content, draws)
 
 
 def samples(folder: Path) -> Mapping[str, tuple[Sample, ...]]:
@@ -90,6 +92,7 @@ def samples(folder: Path) -> Mapping[str, tuple[Sample, ...]]:
         "results": (_json_lines(_results()),),
         "p4info": (Sample(P4INFO.read_bytes()),),
         "program": (_json(PROGRAM.read_bytes()),),
+        "openflow": tuple(Sample(stream, is_text=False) for stream in openflow.streams()),
     }
 
 

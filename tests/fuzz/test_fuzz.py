@@ -8,9 +8,11 @@ from random import Random
 import pytest
 
 from hostlib.wire import trainyard_pb2 as wire
+from tests.fuzz import openflow
 from tests.fuzz.files import Reading, case, reading, run_case
 from tests.fuzz.findings import Findings
 from tests.fuzz.messages import drawn_octets
+from tests.fuzz.mutations import mutated_bytes
 from tests.fuzz.readers import READERS, problem_of
 from tests.fuzz.samples import Sample, samples
 from tests.fuzz.servers import Usage
@@ -46,6 +48,19 @@ def test_every_sample_is_valid_for_its_reader(known: dict[str, tuple[Sample, ...
         for sample in known[reader][:2]:
             (tmp_path / reader).write_bytes(sample.content)
             assert problem_of(reader, tmp_path / reader, tmp_path / "trace") is None
+
+
+@pytest.mark.parametrize("stream", openflow.streams(), ids=["1.3", "1.5"])
+def test_what_an_honest_switch_sends_is_read_to_its_end(stream: bytes) -> None:
+    assert openflow.take(stream) is None
+
+
+def test_what_a_broken_switch_sends_is_refused_and_no_more() -> None:
+    """A short campaign of its own, as these readers are quick."""
+    draws = Random(3)
+    for _ in range(300):
+        for stream in openflow.streams():
+            assert openflow.read(mutated_bytes(stream, draws)) is None
 
 
 def test_a_seed_repeats_files_and_calls(known: dict[str, tuple[Sample, ...]]) -> None:

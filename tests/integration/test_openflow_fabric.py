@@ -39,7 +39,7 @@ OF_OPENFLOW = tuple(switch for switch in FABRIC.switches if switch != "t0")
 
 
 @asynccontextmanager
-async def _fabric(
+async def fabric_of(
     switches: Collection[str] = FABRIC.switches, **options: Any
 ) -> AsyncIterator[tuple[ControllerConfig, OpenVSwitch]]:
     """The configuration of a fabric of which these switches are bridges; the emulator serves the others."""
@@ -74,7 +74,7 @@ async def _fabric(
 
 
 @asynccontextmanager
-async def _controlled(config: ControllerConfig) -> AsyncIterator[ActiveController]:
+async def controlled(config: ControllerConfig) -> AsyncIterator[ActiveController]:
     routing = Routing(FABRIC, hash_multipliers(FABRIC.switches, config.hash_seed))
     async with active_controller(config, routing, WallClock()) as active:
         await asyncio.wait_for(active.southbound.caught_up(), PATIENCE_S)
@@ -84,7 +84,7 @@ async def _controlled(config: ControllerConfig) -> AsyncIterator[ActiveControlle
 @pytest.mark.parametrize("switches", [FABRIC.switches, OF_OPENFLOW], ids=["all", "mixed"])
 def test_flows_are_steered_and_leave_a_dead_port(switches: Collection[str]) -> None:
     async def test() -> None:
-        async with _fabric(switches) as (config, openvswitch), _controlled(config) as active:
+        async with fabric_of(switches) as (config, openvswitch), controlled(config) as active:
             assert config.hash is FabricHash.UNKNOWN
             core = active.core
             statuses = {each.name: each for each in active.southbound.statuses()}
@@ -109,7 +109,7 @@ def test_flows_are_steered_and_leave_a_dead_port(switches: Collection[str]) -> N
 def test_a_plan_is_rehearsed_applied_and_withdrawn_without_a_controller(tmp_path: Path) -> None:
     async def test() -> None:
         database = await stored(tmp_path / "t.db")
-        async with _fabric(OF_OPENFLOW, database=database) as (config, openvswitch):
+        async with fabric_of(OF_OPENFLOW, database=database) as (config, openvswitch):
             empty = flows_of(openvswitch, "t1")
             rehearsed = await apply_once(config, is_dry_run=True)
             assert not any(visit.problem for visit in rehearsed)
@@ -129,7 +129,7 @@ def test_a_plan_is_rehearsed_applied_and_withdrawn_without_a_controller(tmp_path
             assert any("INSERT flow udp 10." in words for words in told(applied)["t1"])
             assert any("priority=200" in line for line in flows_of(openvswitch, "t1"))
             assert not any(visit.updates for visit in await apply_once(config, is_dry_run=True))
-            async with _controlled(config):
+            async with controlled(config):
                 with pytest.raises(SwitchHeldError, match=r"a controller has .*t1"):
                     await apply_once(config.model_copy(update={"database": None}), is_dry_run=False)
             released = {visit.name: visit for visit in await release_once(config)}
@@ -153,7 +153,7 @@ def _written(database: str) -> int:
 def test_switches_forward_while_a_killed_controller_is_away_and_its_successor_writes_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         database = await stored(tmp_path / "t.db")
-        async with _fabric(database=database) as (config, openvswitch), ControllerProcess(config) as process:
+        async with fabric_of(database=database) as (config, openvswitch), ControllerProcess(config) as process:
 
             def held() -> dict[str, list[str]]:
                 return {name: flows_of(openvswitch, name) for name in FABRIC.switches}

@@ -5,7 +5,8 @@ stays, but where it has the place of an entry of ours.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -33,23 +34,27 @@ from controller.southbound.openflow.group_messages import (
     encode_group_mod,
     group_descriptions_request,
 )
+from controller.southbound.openflow.group_statistics import decode_group_statistics, group_statistics_request
+from controller.southbound.openflow.measuring_entries import PortCounter, port_counters
 from controller.southbound.openflow.messages import MalformedError
-from controller.southbound.openflow.pipeline import JOB_PRIORITY
 from controller.southbound.openflow.port_messages import (
     PortStatistics,
     decode_port_statistics,
     port_statistics_request,
 )
 from controller.southbound.openflow.states import State, SwitchEntry, Update, key_of, place_of, unreadable_group
-from controller.southbound.states import EntryKey, UpdateKind
+from controller.southbound.states import EntryKey, EntryKind, UpdateKind
 from controller.southbound.switch_access import SwitchAwayError, SwitchRefusalError
 
 _ResultT = TypeVar("_ResultT")
 
 _JOB_BIT = 1 << 32
-"""A bit of the owner's: the entries of jobs have it, so that they can be read alone."""
-_OWNER = owner_cookie("trainyard") & ~_JOB_BIT
-_ANY_OF_OURS = OWNER_MASK & ~_JOB_BIT
+_MEASURING_BIT = 1 << 33
+"""Bits of the owner's: the entries of jobs, and those that measure one, have one, so that they can be read alone."""
+_BITS = _JOB_BIT | _MEASURING_BIT
+_BIT_OF_KIND = {EntryKind.JOB: _JOB_BIT, EntryKind.MEASURING: _MEASURING_BIT}
+_OWNER = owner_cookie("trainyard") & ~_BITS
+_ANY_OF_OURS = OWNER_MASK & ~_BITS
 
 _MAX_ENTRIES = 200_000
 """A switch that holds more of ours is not believed. Our tables hold 20,000 flows and some thousand routes."""
@@ -84,6 +89,8 @@ class OpenFlowAccess:
     async def read(self, expected: State) -> dict[EntryKey, SwitchEntry]:
         """Read the controller's own entries; see Access."""
         version = self._channel.version
+        with _own_errors():
+            await self._channel.settle()  # else what a cancelled write has sent may come after the answer
         described = await self._request(group_descriptions_request(version))
         replies = await self._request(flows_request(_OWNER, _ANY_OF_OURS, version))
         try:
@@ -129,6 +136,26 @@ class OpenFlowAccess:
         except (RefusedError, ValueError):  # a message that fills a frame has no room in a bundle
             await self._channel.write(messages)
 
+    async def read_level(self, level: int) -> dict[PortCounter, int]:
+        """Read what a job has sent that is measured at a level. Raises SwitchAwayError and SwitchRefusalError."""
+        version = self._channel.version
+        flows = await self._request(flows_request(_OWNER | _MEASURING_BIT, OWNER_MASK, version))
+        described = await self._request(group_descriptions_request(version))
+        counted = await self._request(group_statistics_request(version))
+
+        def decode() -> dict[PortCounter, int | None]:
+            held, groups = decode_flow_stats(flows, version), decode_group_descriptions(described, version)
+            return port_counters(level, held, groups, decode_group_statistics(counted, version))
+
+        try:
+            found = await self._run(decode, sum(map(len, (*flows, *described, *counted))) // _BYTES_PER_ENTRY)
+        except MalformedError as error:
+            raise SwitchRefusalError(f"its answer cannot be read: {error}") from error
+        known = {counter: count for counter, count in found.items() if count is not None}
+        if len(known) < len(found):
+            raise SwitchRefusalError("it does not count what entries, or buckets of groups, send")
+        return known
+
     async def read_job_flows(self) -> list[HeldFlow]:
         """Read the entries of whole jobs, with their counters. Raises SwitchAwayError and SwitchRefusalError."""
         replies = await self._request(flows_request(_OWNER | _JOB_BIT, OWNER_MASK, self._channel.version))
@@ -161,17 +188,24 @@ class OpenFlowAccess:
         return found
 
     async def _request(self, message: bytes) -> list[bytes]:
-        try:
+        with _own_errors():
             return await self._channel.request(message)
-        except RefusedError as error:
-            raise SwitchRefusalError(str(error)) from error
-        except AwayError as error:
-            raise SwitchAwayError(str(error)) from error
 
     async def _run(self, work: Callable[[], _ResultT], entries: int) -> _ResultT:
         result = await self._worker.run(work, _ITEMS_PER_ENTRY * entries)
         await asyncio.sleep(0)
         return result
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Translate errors of the channel into those of Access."""
+    try:
+        yield
+    except RefusedError as error:
+        raise SwitchRefusalError(str(error)) from error
+    except AwayError as error:
+        raise SwitchAwayError(str(error)) from error
 
 
 def _read_flows(held: Sequence[HeldFlow], expected: State) -> dict[EntryKey, SwitchEntry]:
@@ -206,7 +240,7 @@ def _message(update: Update, version: int) -> bytes:
         return encode_group_mod(entry, _GROUP_COMMANDS[update.kind], version)
     if isinstance(entry, HeldFlow):
         return delete_held(entry, version)
-    owner = _OWNER | (_JOB_BIT if entry.key.priority == JOB_PRIORITY else 0)
+    owner = _OWNER | _BIT_OF_KIND.get(key_of(entry).kind, 0)
     if update.kind is UpdateKind.DELETE:
         return encode_flow_mod(entry, FlowCommand.DELETE, owner, version)
     # To add one in the place of another replaces its cookie too, and its counters go on.

@@ -12,7 +12,14 @@ from itertools import islice
 
 from controller.southbound.openflow.entries import Action, Forward, SetDscp, SetQueue, Table, ToController, ToGroup
 from controller.southbound.openflow.fields import ETHERNET_DESTINATION, ETHERNET_SOURCE, IP_DSCP, encode_dscp
-from controller.southbound.openflow.messages import CONTROLLER_PORT, LAST_PORT, typed_parts, unpack, unpack_start
+from controller.southbound.openflow.messages import (
+    CONTROLLER_PORT,
+    LAST_PORT,
+    LONGEST_MESSAGE_BYTES,
+    typed_parts,
+    unpack,
+    unpack_start,
+)
 from topologies.addressing import MacAddress
 
 
@@ -70,6 +77,8 @@ def encode_instructions(actions: tuple[Action, ...], goto: Table | None) -> byte
     instructions = b""
     if actions:
         applied = encode_actions(actions)
+        if len(applied) > LONGEST_MESSAGE_BYTES - _APPLY.size:
+            raise ValueError(f"an entry with {len(actions):,} actions is longer than OpenFlow can say")
         instructions = _APPLY.pack(_InstructionType.APPLY_ACTIONS, _APPLY.size + len(applied)) + applied
     if goto is not None:
         instructions += _GOTO.pack(_InstructionType.GOTO_TABLE, _GOTO.size, goto)

@@ -73,6 +73,7 @@ class OpenFlowChannel:
         self.datapath_id = greeting.datapath_id
         self.peer = connection.peer
         """The address of the switch."""
+        self.certificate_names = connection.certificate_names
         self.closed_because = ""
         """Why the connection has ended; empty while it lasts."""
         self.on_ports: Callable[[], None] = lambda: None
@@ -106,6 +107,14 @@ class OpenFlowChannel:
             AwayError: The connection is lost, or the switch does not answer in time.
         """
         return await self._requests.request(message)
+
+    async def settle(self) -> None:
+        """Wait until the switch has carried out what was written, also where nobody waits for it any longer.
+
+        Raises:
+            AwayError: The connection is lost, or the switch does not answer in time.
+        """
+        await self._requests.settle()
 
     async def write(self, messages: Sequence[bytes], *, bundle: bool = False) -> None:
         """Send messages without answers, such as flow mods; return when the switch has carried all of them out.

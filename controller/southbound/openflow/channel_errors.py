@@ -55,6 +55,8 @@ class Misbehaviour(StrEnum):
     """The TLS handshake fails."""
     SLOW = "slow"
     """The handshake takes too long, as that of a peer that says nothing."""
+    CERTIFICATE = "certificate"
+    """The certificate is that of another switch."""
     TOO_MANY = "too many"
     """Too many peers are in the handshake."""
     HUNG_UP = "hung up"

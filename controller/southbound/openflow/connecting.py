@@ -7,6 +7,7 @@ from collections.abc import Callable
 from controller.access.bound_socket import host_and_port
 from controller.access.tls_files import TlsFiles
 from controller.metrics import OPENFLOW_REFUSED
+from controller.southbound.openflow.certificates import require_name
 from controller.southbound.openflow.channel import OpenFlowChannel
 from controller.southbound.openflow.channel_errors import AwayError, Misbehaviour, MisbehaviourError
 from controller.southbound.openflow.connection import READ_BYTES
@@ -28,11 +29,13 @@ async def keep_connected(
     on_end: Callable[[str], None],
     tls: TlsFiles | None = None,
     limits: ChannelLimits = LIMITS,
+    certificate_name: str | None = None,
 ) -> None:
     """Connect to HOST:PORT, and connect again whenever the connection is lost, until cancelled.
 
     While nothing answers it tries every half second; after short connections it waits longer. ``on_end`` is called
-    with the reason whenever an attempt or a connection has ended. A switch with another datapath id is refused.
+    with the reason whenever an attempt or a connection has ended. A switch with another datapath id is
+    refused, or with a certificate that is not for ``certificate_name``.
 
     Raises:
         UnusableFileError: The files for TLS cannot be used at first.
@@ -45,7 +48,7 @@ async def keep_connected(
         began_s, is_away = loop.time(), False
         try:
             channel = await open_channel(_streams(address, contexts), address, limits)
-            _check(channel, datapath_id)
+            _check(channel, datapath_id, certificate_name)
             on_channel(channel)
             await channel.run()
             reason = channel.closed_because
@@ -62,12 +65,16 @@ async def keep_connected(
             retry_s = min(2 * retry_s, _LAST_RETRY_S)
 
 
-def _check(channel: OpenFlowChannel, datapath_id: int) -> None:
+def _check(channel: OpenFlowChannel, datapath_id: int, certificate_name: str | None) -> None:
     """Close the channel and raise MisbehaviourError where it is of another switch."""
-    if channel.datapath_id != datapath_id:
-        problem = f"the switch has the datapath id {channel.datapath_id:#x}, not {datapath_id:#x}"
-        channel.close(problem)
-        raise MisbehaviourError(Misbehaviour.UNKNOWN, problem)
+    try:
+        if channel.datapath_id != datapath_id:
+            problem = f"the switch has the datapath id {channel.datapath_id:#x}, not {datapath_id:#x}"
+            raise MisbehaviourError(Misbehaviour.UNKNOWN, problem)
+        require_name(datapath_id, channel.certificate_names, certificate_name)
+    except MisbehaviourError as error:
+        channel.close(str(error))
+        raise
 
 
 async def _streams(address: str, contexts: SwitchTls | None) -> tuple[StreamReader, StreamWriter]:

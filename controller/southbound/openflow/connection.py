@@ -5,6 +5,7 @@ import socket
 import ssl
 from asyncio import StreamReader, StreamWriter
 
+from controller.southbound.openflow.certificates import names_of
 from controller.southbound.openflow.channel_errors import AwayError, Misbehaviour, MisbehaviourError
 from controller.southbound.openflow.framing import Framer
 from controller.southbound.openflow.limits import ChannelLimits
@@ -18,10 +19,11 @@ _NO_TLS = "WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"
 
 
 class Connection:
-    """A connection to ``peer``, its address in words."""
+    """A connection to ``peer``, its address in words; its certificate is for ``certificate_names``."""
 
     def __init__(self, reader: StreamReader, writer: StreamWriter, peer: str, limits: ChannelLimits) -> None:
         self.peer = peer
+        self.certificate_names = names_of(writer)
         self._reader = reader
         self._writer = writer
         self._limits = limits

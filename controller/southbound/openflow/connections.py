@@ -83,6 +83,7 @@ class OpenFlowConnections:
         self._addresses = tuple(addresses)
         self._names = {address.device: address.name for address in self._addresses}
         devices = {each.name: each.device for each in self._addresses}
+        names = {each.name: each.openflow.certificate_name for each in self._addresses if each.openflow is not None}
         wanted = {each.name: each.openflow.connect for each in self._addresses if each.openflow is not None}
         for name, channel in list(self.channels.items()):
             if self._names.get(channel.datapath_id) != name:
@@ -90,12 +91,13 @@ class OpenFlowConnections:
         await self._end([name for name in self._connecting if name not in wanted])
         for name, place in wanted.items():
             if place is not None and name not in self._connecting:
-                self._connecting[name] = asyncio.create_task(self._connect(name, place, devices[name]))
+                self._connecting[name] = asyncio.create_task(self._connect(name, place, devices[name], names[name]))
         passive = [each.device for each in self._addresses if wanted.get(each.name) is None]
+        certificates = {devices[name]: wanted_name for name, wanted_name in names.items() if wanted_name is not None}
         if self._listener is not None:
-            self._listener.follow(passive)
+            self._listener.follow(passive, certificates)
         elif passive:
-            self._listener = OpenFlowListener(passive, self._take, self._config.tls)
+            self._listener = OpenFlowListener(passive, self._take, self._config.tls, certificate_names=certificates)
             serving = self._listener.serving(self._config.listen)
             self.listens_at = await self._stack.enter_async_context(serving)
             _LOG.info("switches that speak OpenFlow are waited for at %s", self.listens_at)
@@ -124,11 +126,14 @@ class OpenFlowConnections:
         if self._ports is not None and self.channels.get(name) is channel:
             self._ports.set_ports(name, {number: port.is_up for number, port in channel.ports.items()})
 
-    async def _connect(self, name: str, place: str, datapath_id: int) -> None:
+    async def _connect(self, name: str, place: str, datapath_id: int, certificate_name: str | None) -> None:
         """Keep a switch connected, also where files for TLS become usable only later."""
         while True:
             try:
-                await keep_connected(place, datapath_id, self._take, partial(self.on_failed, name), self._config.tls)
+                on_end = partial(self.on_failed, name)
+                await keep_connected(
+                    place, datapath_id, self._take, on_end, self._config.tls, certificate_name=certificate_name
+                )
             except Exception as error:
                 self._log.tell(EventKind.SWITCH_AWAY, "switch %s: %s", name, error, switch=name)
                 self.on_failed(name, str(error))

@@ -1,16 +1,20 @@
 """Read the counters of switches that speak OpenFlow: those of jobs by their flow entries, and those of ports."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
 from controller.southbound.openflow.access import OpenFlowAccess
+from controller.southbound.openflow.growing_counts import GrowingCounts
 from controller.southbound.switch_access import SwitchAwayError, SwitchRefusalError
 from topologies.fabric import Fabric
 
 _AnswerT = TypeVar("_AnswerT")
+
+_Place = tuple[str, int]
+"""A switch and a port."""
 
 
 class OpenFlowCounters:
@@ -19,6 +23,7 @@ class OpenFlowCounters:
     def __init__(self, switches: Collection[str], accesses: Mapping[str, OpenFlowAccess]) -> None:
         self._switches = switches
         self._accesses = accesses
+        self._at_levels: defaultdict[int, GrowingCounts[_Place]] = defaultdict(GrowingCounts)
 
     async def job_bytes(self, switches: Collection[str], fabric: Fabric) -> Mapping[tuple[int, str], int] | None:
         """See Counters."""
@@ -35,6 +40,16 @@ class OpenFlowCounters:
                 if source is not None and host is not None:
                     counted[source.address, host] += flow.num_bytes
         return counted
+
+    async def level_bytes(self, level: int, fabric: Fabric) -> Mapping[int, int] | None:
+        """See Counters. Only what a job sends that is being measured is counted."""
+        found: dict[tuple[_Place, object], int] = {}
+        for name, counters in await self._read(list(self._switches), lambda access: access.read_level(level)):
+            if counters is None:
+                return None
+            found |= {((name, counter.port), counter.of): count for counter, count in counters.items()}
+        sums = self._at_levels[level].read(found)
+        return {link.index: sums[name, link.source_port] for name in self._switches for link in fabric.links_from[name]}
 
     async def link_bytes(self, links: Collection[int], fabric: Fabric) -> Mapping[int, int]:
         """See LinkCounters."""

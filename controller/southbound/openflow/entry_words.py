@@ -19,7 +19,9 @@ from controller.southbound.openflow.flow_stats import HeldFlow
 from controller.southbound.openflow.states import SwitchEntry, key_of
 from controller.southbound.states import EntryKind
 
-_KINDS = {EntryKind.FLOW: "flow", EntryKind.JOB: "job", EntryKind.RULE_GROUP: "group", EntryKind.GROUP: "group"}
+_KINDS = {EntryKind.FLOW: "flow", EntryKind.JOB: "job", EntryKind.MEASURING: "measuring"} | dict.fromkeys(
+    (EntryKind.RULE_GROUP, EntryKind.GROUP), "group"
+)
 _PROTOCOLS = {6: "tcp", 17: "udp"}
 
 

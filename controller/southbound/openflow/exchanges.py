@@ -49,7 +49,7 @@ class Exchanges:
     """The messages of a channel that wait for answers, or for errors.
 
     Args:
-        most_bytes: The most bytes of an answer.
+        most_bytes: The most bytes of all answers that are under way.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -125,8 +125,8 @@ class Exchanges:
             )
         answer.parts.append(message)
         answer.num_bytes += len(message) + _OBJECT_BYTES
-        if answer.num_bytes > self._most_bytes:
-            raise MisbehaviourError(Misbehaviour.ENDLESS, f"an answer has more than {self._most_bytes:,} bytes")
+        if sum(each.num_bytes for each in self._answers.values()) > self._most_bytes:
+            raise MisbehaviourError(Misbehaviour.ENDLESS, f"answers have more than {self._most_bytes:,} bytes")
         if is_last(message):
             answer.whole.set_result(answer.parts)
 

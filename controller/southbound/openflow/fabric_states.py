@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from controller.rules.flow_rules import RulesBySwitch
 from controller.southbound.openflow import groups
 from controller.southbound.openflow.entries import Group
+from controller.southbound.openflow.measuring_entries import measuring_entries, measuring_of
 from controller.southbound.openflow.routes import fixed_entries, route_entries
 from controller.southbound.openflow.rule_entries import rule_entries
 from controller.southbound.openflow.states import MEANING, State
@@ -40,8 +41,14 @@ class FabricStates:
 
     def rules(self, rules: RulesBySwitch, routing: Routing) -> dict[str, State]:
         """Return the entries that carry out the rules of all switches."""
+        measuring = measuring_of(rules)
         return {
-            name: MEANING.state_of(rule_entries(name, rules.get(name, ()), routing, queues))
+            name: MEANING.state_of(
+                [
+                    *rule_entries(name, rules.get(name, ()), routing, queues),
+                    *(() if measuring is None else measuring_entries(name, measuring, routing)),
+                ]
+            )
             for name, queues in self._queues.items()
         }
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from controller.southbound.openflow.actions import decode_actions, encode_actions
 from controller.southbound.openflow.entries import Forward, Group, GroupType
 from controller.southbound.openflow.messages import (
+    ALL_GROUPS,
     ANY_GROUP,
     ANY_PORT,
     MalformedError,
@@ -55,7 +56,6 @@ _TYPES = {GroupType.SELECT: 1, GroupType.INDIRECT: 2, GroupType.FAST_FAILOVER: 3
 _KINDS = {number: kind for kind, number in _TYPES.items()}
 _WEIGHT = 1
 _ALL_BUCKETS = 0xFFFF_FFFF
-_ALL_GROUPS = 0xFFFF_FFFC
 
 _GROUP_MOD_1_3 = struct.Struct("!HBxI")
 """Command, type, group."""
@@ -125,7 +125,7 @@ def as_described(group: Group, version: int) -> Group:
 
 def group_descriptions_request(version: int) -> bytes:
     """Ask for all groups."""
-    body = b"" if version == Version.OPENFLOW_1_3 else _GROUP.pack(_ALL_GROUPS)
+    body = b"" if version == Version.OPENFLOW_1_3 else _GROUP.pack(ALL_GROUPS)
     return multipart_request(version, MultipartType.GROUP_DESCRIPTIONS, body)
 
 

@@ -30,7 +30,10 @@ Ports = tuple[int, ...]
 
 _SELECT_IDS = 1 << 30
 _FAILOVER_IDS = 2 << 30
+_MEASURING_IDS = 3 << 30
 """The first ids of a range. The id of an INDIRECT group is its port."""
+_MOST_IDS = 1 << 29
+"""Of a range: it ends before the numbers that OpenFlow reserves."""
 
 _MAX_SLOTS = 256
 """Open vSwitch hashes into as many at most (``MAX_SELECT_GROUP_HASH_VALUES``)."""
@@ -41,7 +44,7 @@ _UNEVENNESS = 0.07
 
 def is_own(group_id: int) -> bool:
     """Return whether a group is in the ranges of ours; others are somebody else's."""
-    return 0 < group_id <= MAX_PORTS_PER_SWITCH or _SELECT_IDS <= group_id < _FAILOVER_IDS + _SELECT_IDS
+    return 0 < group_id <= MAX_PORTS_PER_SWITCH or _SELECT_IDS <= group_id < _MEASURING_IDS + _MOST_IDS
 
 
 def is_of_port(group_id: int) -> bool:
@@ -62,14 +65,21 @@ def port_groups(switch: str, fabric: Fabric) -> dict[int, Group]:
     return {link.source_port: _port_group(_forward(link, fabric)) for link in fabric.links_from[switch]}
 
 
-def select_groups(switch: str, routing: Routing, choices: Iterable[Ports]) -> dict[Ports, Group]:
+def select_groups(
+    switch: str, routing: Routing, choices: Iterable[Ports], first_id: int = _SELECT_IDS
+) -> dict[Ports, Group]:
     """Return the SELECT groups of a switch that choose among these ports by hash."""
     forwards = _forwards(switch, routing.fabric)
     basis = routing.hash_multipliers[switch]
     return {
         ports: Group(group_id, GroupType.SELECT, _repeated([forwards[port] for port in ports]), basis)
-        for ports, group_id in _group_ids(choices, _SELECT_IDS).items()
+        for ports, group_id in _group_ids(choices, first_id).items()
     }
+
+
+def measuring_groups(switch: str, routing: Routing, choices: Iterable[Ports]) -> dict[Ports, Group]:
+    """Return groups that choose as ``select_groups``, by which the packets of a job alone go while it is measured."""
+    return select_groups(switch, routing, choices, _MEASURING_IDS)
 
 
 def failover_groups(switch: str, fabric: Fabric, orders: Iterable[Ports]) -> dict[Ports, Group]:
@@ -148,10 +158,11 @@ def _group_ids(groups: Iterable[Ports], first: int) -> dict[Ports, int]:
     """Return an id for every group, computed from its ports."""
     ids: dict[Ports, int] = {}
     taken: set[int] = set()
+    most = _MOST_IDS if first == _MEASURING_IDS else _SELECT_IDS
     for ports in sorted(set(groups)):
-        offset = zlib.crc32(b"".join(port.to_bytes(2, "big") for port in ports)) % _SELECT_IDS
+        offset = zlib.crc32(b"".join(port.to_bytes(2, "big") for port in ports)) % most
         while offset in taken:
-            offset = (offset + 1) % _SELECT_IDS
+            offset = (offset + 1) % most
         taken.add(offset)
         ids[ports] = first + offset
     return ids

@@ -18,7 +18,7 @@ class ChannelLimits:
     messages_per_s: float = 20_000.0
     """A switch that sends more for long is read more slowly."""
     answer_bytes: int = 64 * 1024 * 1024
-    """The most bytes of an answer."""
+    """The most bytes of all answers that are under way."""
     unread_bytes: int = 8 * 1024 * 1024
     """What may wait for a switch that does not read."""
 

@@ -8,11 +8,13 @@ import asyncio
 import logging
 import socket
 from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 from controller.access.bound_socket import bound_socket
 from controller.access.tls_files import TlsFiles
+from controller.southbound.openflow.certificates import require_name
 from controller.southbound.openflow.channel import OpenFlowChannel
 from controller.southbound.openflow.channel_errors import AwayError, Misbehaviour, MisbehaviourError
 from controller.southbound.openflow.connection import READ_BYTES
@@ -42,6 +44,7 @@ class OpenFlowListener:
         on_channel: Called with each switch that has connected.
         tls: The files for TLS, where switches need certificates; None: plain text.
         limits: The patience with peers.
+        certificate_names: The names that certificates have to be for, by datapath id, where one has to.
 
     Raises:
         UnusableFileError: The files cannot be used.
@@ -54,18 +57,20 @@ class OpenFlowListener:
         on_channel: Callable[[OpenFlowChannel], None],
         tls: TlsFiles | None = None,
         limits: ChannelLimits = LIMITS,
+        certificate_names: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         load_names()
         self._datapath_ids = frozenset(datapath_ids)
+        self._certificate_names = certificate_names
         self._on_channel = on_channel
         self._tls = None if tls is None else SwitchTls(tls, is_server=True)
         self._limits = limits
         self._channels: dict[int, OpenFlowChannel] = {}
         self._serving: set[asyncio.Task[None]] = set()
 
-    def follow(self, datapath_ids: Iterable[int]) -> None:
+    def follow(self, datapath_ids: Iterable[int], certificate_names: Mapping[int, str] = MappingProxyType({})) -> None:
         """Expect these switches from now on; connections of others end."""
-        self._datapath_ids = frozenset(datapath_ids)
+        self._datapath_ids, self._certificate_names = frozenset(datapath_ids), certificate_names
         for datapath_id, channel in list(self._channels.items()):
             if datapath_id not in self._datapath_ids:
                 channel.close("the fabric has the switch no longer")
@@ -147,6 +152,8 @@ class OpenFlowListener:
                 raise MisbehaviourError(
                     Misbehaviour.UNKNOWN, f"{channel.datapath_id:#x}: no switch has this datapath id"
                 )
+            wanted = self._certificate_names.get(channel.datapath_id)
+            require_name(channel.datapath_id, channel.certificate_names, wanted)
             older = self._channels.get(channel.datapath_id)
             if older is None or not older.is_open:
                 return

@@ -39,6 +39,8 @@ LEVELS = range(1, 8)
 MISS_PRIORITY = 0
 ROUTE_PRIORITY = 1
 """That of a route to all addresses; a longer prefix has as much more as it has bits."""
+MEASURING_PRIORITY = 64
+"""In table ROUTING, entries that count what a job sends take precedence over routes."""
 JOB_PRIORITY = 100
 FLOW_PRIORITY = 200
 """In table RULES, flows take precedence over jobs."""
@@ -64,14 +66,21 @@ def key_of(entry: Entry) -> EntryKey:
     table, priority, match = entry.key
     if table is Table.LEVEL and match.dscp is not None:
         return EntryKey(EntryKind.LEVEL, entry.key)
+    if table is Table.ROUTING and match.dscp is not None:
+        return EntryKey(EntryKind.MEASURING, entry.key)
     if table is Table.RULES:
         return EntryKey(_KIND_OF_RULE.get(priority, EntryKind.PASSAGE), entry.key)
     return EntryKey(_KIND_OF_TABLE[table], entry.key)
 
 
+def dscp_of(level: int) -> int:
+    """Return the mark of a level."""
+    return _DSCP_OF_CLASS * level
+
+
 def level_actions(level: int, queues: Queues) -> tuple[Action, ...]:
     """Return the actions that mark packets with a level and, where entries name it, choose its queue."""
-    mark = SetDscp(_DSCP_OF_CLASS * level)
+    mark = SetDscp(dscp_of(level))
     return (mark, SetQueue(level)) if queues is Queues.SET_QUEUE else (mark,)
 
 
@@ -99,7 +108,7 @@ def pipeline_entries(queues: Queues) -> list[FlowEntry]:
 
 def _queue_of_mark(level: int, other_bits: int) -> FlowEntry:
     """The entry for one DSCP: OpenFlow cannot match the class alone."""
-    match = Match(ether_type=IPV4, dscp=_DSCP_OF_CLASS * level + other_bits)
+    match = Match(ether_type=IPV4, dscp=dscp_of(level) + other_bits)
     return _entry(Table.LEVEL, 1, match, SetQueue(level), goto=Table.RULES)
 
 

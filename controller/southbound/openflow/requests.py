@@ -52,6 +52,10 @@ class Requests:
         self._writing = asyncio.Lock()
         self._has_bundles = True
         self._num_bundles = 0
+        self._num_sent = 0
+        """Chunks of messages to be carried out."""
+        self._num_passed = 0
+        """Those of them that a barrier's answer has followed."""
 
     def end(self, reason: str) -> None:
         """Fail all that is under way, and all that comes."""
@@ -73,6 +77,15 @@ class Requests:
         whole = self._ask(message)
         async with self._patience("an answer"):
             return await whole
+
+    async def settle(self) -> None:
+        """Wait until the switch has carried out what was sent, also by writes that were cancelled.
+
+        Raises AwayError.
+        """
+        if self._num_passed < (num_sent := self._num_sent):
+            await self.request(control_message(self._version, ControlType.BARRIER_REQUEST))
+            self._num_passed = max(self._num_passed, num_sent)
 
     async def write(self, messages: Sequence[bytes]) -> None:
         """Send messages; return when all are carried out. Raises RefusedError and AwayError."""
@@ -111,10 +124,12 @@ class Requests:
                 await self._deliver(messages, sent, bundle)
                 if not sent.refusals:
                     is_committed = True  # or discarded, where the switch refuses
+                    self._num_sent += 1
                     try:
                         await self.request(bundle.step(BundleStep.COMMIT))
                     except RefusedError as refused:
                         others = tuple(refused.refusals.values())
+                    self._num_passed = self._num_sent
         finally:
             if not is_committed and not self._closed_because:
                 self._ask(bundle.step(BundleStep.DISCARD))
@@ -127,6 +142,7 @@ class Requests:
         try:
             for start, chunk in _chunks(messages):
                 first = sent.first + start
+                self._num_sent += 1
                 self.send(
                     numbered(chunk, first) if bundle is None else numbered(bundle.adding(chunk), first, bundle.inner_at)
                 )
@@ -137,6 +153,7 @@ class Requests:
                     await self._passed(waiting.popleft())
             while waiting:
                 await self._passed(waiting.popleft())
+            self._num_passed = self._num_sent  # nothing else is sent meanwhile
         finally:
             for barred in waiting:
                 barred.cancel()

@@ -41,7 +41,7 @@ def _holds_same(one: SwitchEntry, other: SwitchEntry) -> bool:
 
 def _next_hop_of(entry: SwitchEntry) -> int | None:
     """The port that a rule steers to; None where its group has others to choose from, as that leaves by itself."""
-    if isinstance(entry, FlowEntry) and key_of(entry).kind is EntryKind.FLOW:
+    if isinstance(entry, FlowEntry) and key_of(entry).kind in (EntryKind.FLOW, EntryKind.MEASURING):
         for action in entry.actions:
             if isinstance(action, ToGroup) and groups.is_of_port(action.group_id):
                 return action.group_id

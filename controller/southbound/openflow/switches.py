@@ -26,12 +26,16 @@ from controller.southbound.openflow.fabric_states import FabricStates
 from controller.southbound.openflow.packets import OpenFlowPackets
 from controller.southbound.openflow.states import MEANING, SwitchEntry
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from controller.southbound.trying_again import TryingAgain
 from controller.southbound.write_outcomes import OnWrite
 from controller.southbound.written_switches import WrittenSwitches
 from controller.switch_addresses import OpenFlowConfig, SwitchAddress
 from topologies.routing import Routing
 
 _LOG = logging.getLogger(__name__)
+
+_PATIENCE_S = 5.0
+"""How long a Plan waits for a slow switch."""
 
 
 class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
@@ -62,7 +66,7 @@ class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
         on_change: OnChange = nothing_waits,
         election_id: int = 1,
     ) -> None:
-        super().__init__(addresses, routing, MEANING, Worker("openflow"), on_write, on_change)
+        super().__init__(addresses, routing, MEANING, Worker("openflow"), on_write, on_change, _PATIENCE_S)
         self._config = config
         self._grant = grant
         barrier = barrier or TakeoverBarrier(address.name for address in addresses)
@@ -76,6 +80,7 @@ class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
         self._is_writing = False
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._trying_again = TryingAgain(self._writers, self._on_tried)
         self._add(addresses)
 
     def _states_of(self, addresses: Sequence[SwitchAddress], routing: Routing) -> FabricStates:
@@ -97,6 +102,7 @@ class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
         self._is_writing = True
         self._run(self._reachability.run())
         self._run(self._claims.keep_claiming(self._on_channel))
+        self._run(self._trying_again.run())
         for number, name in enumerate(self._writers, start=1):
             self._read_back(name, number / len(self._writers))
         for name, channel in self._connections.channels.items():
@@ -111,15 +117,17 @@ class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._trying_again.stop()
+        await self._writers.stop()
         self._worker.close()
 
     async def job_bytes(self, switches: Collection[str]) -> Mapping[tuple[int, str], int] | None:
         """See Counters."""
         return await self._counters.job_bytes(switches, self._states.fabric)
 
-    async def level_bytes(self, level: int) -> Mapping[int, int] | None:  # noqa: ARG002
-        """See Counters. Ports do not count by level."""
-        return None
+    async def level_bytes(self, level: int) -> Mapping[int, int] | None:
+        """See Counters."""
+        return await self._counters.level_bytes(level, self._states.fabric)
 
     async def link_bytes(self, links: Collection[int]) -> Mapping[int, int]:
         """See LinkCounters."""
@@ -187,7 +195,11 @@ class OpenFlowSouthbound(WrittenSwitches[SwitchEntry]):
         if not self._is_current(name, channel) or writer.condition is SwitchCondition.LOST:
             return
         self.packets.connect(name, channel)
-        if writer.condition is SwitchCondition.CAUGHT_UP:
+        self._on_tried(name)
+
+    def _on_tried(self, name: str) -> None:
+        """Note that a switch has been given all that it lacks, unless it refuses it."""
+        if name in self._writers and self._writers[name].condition is SwitchCondition.CAUGHT_UP:
             self._reachability.reached(name)
 
     async def _require_safe(self, name: str) -> None:

@@ -46,7 +46,9 @@ def test_a_job_that_is_measured_has_the_level_above_all_others(
     results.profiled = job.name
     snapshot = taken.take(1.0, None)
     assert snapshot.num_levels == 7
-    assert {rule.level for rules in _job_rules(snapshot, routing).values() for rule in rules} == {7}
+    rules = [rule for some in _job_rules(snapshot, routing).values() for rule in some]
+    assert {(rule.level, rule.is_measured) for rule in rules} == {(7, True)}
+    assert not any(rule.is_measured for some in before.values() for rule in some)
 
 
 def test_jobs_that_tell_their_flows_have_no_rule_for_all_of_them(

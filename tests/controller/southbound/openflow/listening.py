@@ -1,9 +1,10 @@
 """A listener for switches in tests, and how many peers it has refused for what."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from controller.access.tls_files import TlsFiles
 from controller.metrics import REGISTRY
@@ -47,11 +48,14 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    datapath_ids: Iterable[int], limits: ChannelLimits = PATIENT, tls: TlsFiles | None = None
+    datapath_ids: Iterable[int],
+    limits: ChannelLimits = PATIENT,
+    tls: TlsFiles | None = None,
+    certificate_names: Mapping[int, str] = MappingProxyType({}),
 ) -> AsyncIterator[Listening]:
     """A listener for as long as the context lasts."""
     channels: list[OpenFlowChannel] = []
-    listener = OpenFlowListener(datapath_ids, channels.append, tls, limits)
+    listener = OpenFlowListener(datapath_ids, channels.append, tls, limits, certificate_names)
     async with listener.serving("127.0.0.1:0") as address:
         yield Listening(listener, address, channels)
 

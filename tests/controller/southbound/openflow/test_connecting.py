@@ -31,9 +31,16 @@ class _Connecting:
         self.ends: list[str] = []
 
     @asynccontextmanager
-    async def to(self, address: str, datapath_id: int = 1, tls: TlsFiles | None = None) -> AsyncIterator[None]:
+    async def to(
+        self,
+        address: str,
+        datapath_id: int = 1,
+        tls: TlsFiles | None = None,
+        certificate_name: str | None = None,
+    ) -> AsyncIterator[None]:
+        on_channel, on_end = self.channels.append, self.ends.append
         task = asyncio.create_task(
-            keep_connected(address, datapath_id, self.channels.append, self.ends.append, tls, PATIENT)
+            keep_connected(address, datapath_id, on_channel, on_end, tls, PATIENT, certificate_name)
         )
         try:
             yield
@@ -128,6 +135,46 @@ def test_switches_connect_by_tls_with_certificates_of_the_authority_alone(
             assert switch.flows == ["a"]
             assert len(at.channels) == 1
         switch.close()
+
+    in_time(run)
+
+
+def test_a_certificate_claims_no_switch_of_another_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The one that a switch shows is for the host 127.0.0.1, and its common name is ``switch``."""
+    authority = Authority(tmp_path)
+    names = {1: "Switch", 2: "leaf1.example", 3: "127.0.0.1"}
+
+    async def run() -> None:
+        switches = {number: FakeSwitch(number) for number in (1, 2, 3, 4)}
+        files, context = _files(authority, "controller"), _context(authority, authority, is_server=False)
+        async with listening(switches, tls=files, certificate_names=names) as at:
+            for number in (1, 3, 4):
+                await switches[number].connect(at.address, context)
+            await until(lambda: {each.datapath_id for each in at.channels} == {1, 3, 4})
+            before = num_refused(Misbehaviour.CERTIFICATE)
+            await switches[2].connect(at.address, context)
+            await switches[2].has_ended.wait()
+            await until(lambda: num_refused(Misbehaviour.CERTIFICATE) == before + 1)
+            words = "0x2: the certificate is for 127.0.0.1, switch, and has to be for leaf1.example"
+            assert words in caplog.text
+            assert len(at.channels) == 3
+
+    in_time(run)
+
+
+def test_the_controller_connects_to_no_switch_whose_certificate_is_another_ones(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+
+    async def run() -> None:
+        switch, connecting = FakeSwitch(1), _Connecting()
+        address = await switch.listen(_context(authority, authority, is_server=True))
+        files = _files(authority, "controller")
+        async with connecting.to(address, tls=files, certificate_name="leaf1.example"):
+            await until(lambda: bool(connecting.ends))
+            assert connecting.ends[0].endswith("and has to be for leaf1.example")
+            assert not connecting.channels
+        async with connecting.to(address, tls=files, certificate_name="switch"):
+            await until(lambda: bool(connecting.channels))
 
     in_time(run)
 

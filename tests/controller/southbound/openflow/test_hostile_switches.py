@@ -63,8 +63,27 @@ def test_an_answer_that_does_not_end_is_cut_off() -> None:
             switch = FakeSwitch(2)
             channel = await at.connect(switch)
             switch.answers[fake_switch.MULTIPART_REQUEST] = _multipart(switch, b"\0\1")
-            with pytest.raises(AwayError, match="an answer has more than 50,000 bytes"):
+            with pytest.raises(AwayError, match="answers have more than 50,000 bytes"):
                 await channel.request(message(6, fake_switch.MULTIPART_REQUEST, 0, struct.pack("!HH4x", 1, 0)))
+            assert num_refused(Misbehaviour.ENDLESS) == before + 1
+
+    in_time(run)
+
+
+def test_answers_to_several_requests_are_bounded_together() -> None:
+    async def run() -> None:
+        before = num_refused(Misbehaviour.ENDLESS)
+        async with unharmed(replace(PATIENT, answer_bytes=150_000)) as at:
+            switch = FakeSwitch(2)
+            channel = await at.connect(switch)
+            asked = message(6, fake_switch.MULTIPART_REQUEST, 0, struct.pack("!HH4x", 1, 0))
+            switch.answers[fake_switch.MULTIPART_REQUEST] = _multipart(switch, b"\0\1")
+            first = asyncio.create_task(channel.request(asked))  # about 111,200 bytes, and no end
+            await until(lambda: any(len(each.parts) == 100 for each in channel._exchanges._answers.values()))
+            assert num_refused(Misbehaviour.ENDLESS) == before
+            for asking in (first, asyncio.create_task(channel.request(asked))):
+                with pytest.raises(AwayError, match="answers have more than 150,000 bytes"):
+                    await asking
             assert num_refused(Misbehaviour.ENDLESS) == before + 1
 
     in_time(run)

@@ -86,7 +86,7 @@ def test_a_connection_that_ends_while_entries_are_written_sends_no_packets() -> 
             await switch.connect(southbound._connections.listens_at)
             await switch.has_ended.wait()
             await until(lambda: not southbound._connections.channels)
-            await until(lambda: len(southbound._tasks) == 2)  # what goes on as long as the southbound
+            await until(lambda: len(southbound._tasks) == 3)  # what goes on as long as the southbound
             assert not southbound.packets.connected
 
     in_time(run)
@@ -118,7 +118,7 @@ def test_a_switch_that_is_lost_while_it_is_taken_over_sends_no_packets() -> None
         async with southbound.hearing_ports(None), southbound:
             await switch.connect(southbound._connections.listens_at)
             await until(lambda: southbound.statuses()[0].condition is SwitchCondition.LOST)
-            await until(lambda: len(southbound._tasks) == 2)  # the take-over has ended
+            await until(lambda: len(southbound._tasks) == 3)  # the take-over has ended
             assert not southbound.packets.connected
         switch.close()
 
