@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.provenance import print_figures, provenance
 from emulator.base_entries import install_routing, steer
 from emulator.compiler.program import compile_program
-from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.host_options import HostOptions
 from hostlib import FiveTuple as HostFiveTuple
 from hostlib.telemetry.probes import Mark, Probe, probe_packet
 from p4src import PROGRAM

@@ -6,7 +6,6 @@ The same calls give the same results, to the picosecond, on every machine.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,9 @@ from emulator.engine.build import first_state, grown_flows, grown_packets
 from emulator.engine.events import END_PS, FIRST_KEY
 from emulator.engine.packets import take_captured
 from emulator.engine.queues import flush
-from emulator.engine.transport import ACKNOWLEDGEMENT_BYTES, MAX_WINDOW, begin_transfer, inject
-from emulator.headers import UDP_HEADER_BYTES, template
+from emulator.engine.transport import begin_transfer, inject
+from emulator.headers import template
+from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
 from emulator.ports import CPU_PORT, require_free, spare_ports
@@ -27,28 +27,6 @@ from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
 
 PS_PER_S = 1_000_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class HostOptions:
-    """Parameters of the hosts' transport.
-
-    ``mtu_bytes`` is the payload of a full packet (4,096, the largest of RoCEv2), ``window_packets`` the packets of a
-    flow in flight, ``acknowledge_every`` the packets per acknowledgement.
-    """
-
-    mtu_bytes: int = 4096
-    window_packets: int = 32
-    acknowledge_every: int = 4
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.mtu_bytes <= 9000:
-            raise ValueError(f"mtu_bytes must be in 1..9000, not {self.mtu_bytes}")
-        if not 1 <= self.acknowledge_every <= self.window_packets <= MAX_WINDOW:
-            raise ValueError(
-                f"acknowledge_every and window_packets must be in 1..{MAX_WINDOW} in this order, "
-                f"not {self.acknowledge_every} and {self.window_packets}"
-            )
 
 
 class EmulatedFabric:
@@ -394,9 +372,3 @@ class EmulatedFabric:
         for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
             self._traced.append(TraceRow(time_ps, TraceKind(kind), *rest))
         state.scalars[s.TRACED] = 0
-
-
-def wire_overhead(options: HostOptions) -> float:
-    """Return the wire bytes per payload byte, including acknowledgements of as much traffic the other way."""
-    acknowledgements = ACKNOWLEDGEMENT_BYTES / options.acknowledge_every
-    return (options.mtu_bytes + UDP_HEADER_BYTES + acknowledgements) / options.mtu_bytes

@@ -21,7 +21,8 @@ from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured, with_packets
 from emulator.engine.queues import flush
 from emulator.engine.transport import compile_inject
-from emulator.fabric import EmulatedFabric, HostOptions, wire_overhead
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions, wire_overhead
 from emulator.interfaces import InterfaceError, Interfaces, missed_frames, watch
 from emulator.observations import PacketIn
 from emulator.ports import CPU_PORT

@@ -4,10 +4,12 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from policies.jit import Kernel
 from tests.postgresql import NotInstalledError, Server, running
 
 # A deadline, and how long examples take to draw, would measure the machine, not the code.
@@ -37,6 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not _SLOW_FOLDERS.isdisjoint(item.path.relative_to(_TESTS).parts):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def _kernels_compile_as_in_a_new_process() -> Iterator[None]:
+    """Undo ``Kernel.compile_all``: else decisions of later tests would compile within their time limit."""
+    with patch.object(Kernel, "_compiles_all", False):
+        yield
 
 
 @pytest.fixture(scope="session")

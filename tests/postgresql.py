@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
@@ -118,7 +119,7 @@ def running(listen: str = "") -> Iterator[Server]:
     """A new server, ended in the end. Raises NotInstalledError."""
     found = programs()
     try:
-        import psycopg  # noqa: F401
+        import_module("psycopg")
     except ImportError as error:
         raise NotInstalledError("its driver is not installed: trainyard[postgresql]") from error
     folder = Path(tempfile.mkdtemp(prefix="trainyard-pg-"))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Set
 from typing import Any
 
+from controller.events import BurstLog, EventKind
 from controller.southbound.states import EntryT, State
 from controller.southbound.switch_writer import SwitchWriter
 
@@ -32,10 +33,11 @@ class SwitchWriters(dict[str, SwitchWriter[EntryT]]):
         self._late: Counter[str] = Counter()
         """How much is still to be done at switches that were not waited for."""
         self._apart: set[_Outcome] = set()
+        self._log = BurstLog(_LOG, logging.WARNING)
 
     async def set_rules(self, states: Mapping[str, State[EntryT]]) -> None:
         """Give every switch its rules."""
-        await self._promptly((name, writer.set_rules(states[name])) for name, writer in self.items())
+        await self.promptly((name, writer.set_rules(states[name])) for name, writer in self.items())
 
     async def reroute(
         self,
@@ -44,7 +46,7 @@ class SwitchWriters(dict[str, SwitchWriter[EntryT]]):
         dead_next_hops: Mapping[str, Set[int]],
     ) -> None:
         """Give every switch its rules, then its base entries; see SwitchWriter."""
-        await self._promptly(
+        await self.promptly(
             (name, writer.reroute(states[name], bases[name], dead_next_hops.get(name, _NO_NEXT_HOPS)))
             for name, writer in self.items()
         )
@@ -55,29 +57,23 @@ class SwitchWriters(dict[str, SwitchWriter[EntryT]]):
 
     async def forget_found(self) -> None:
         """Delete what earlier controllers have left."""
-        await self._promptly((name, writer.forget_found()) for name, writer in self.items())
+        await self.promptly((name, writer.forget_found()) for name, writer in self.items())
 
     async def release(self) -> None:
         """Delete all rules and levels."""
-        await self._promptly((name, writer.release()) for name, writer in self.items())
+        await self.promptly((name, writer.release()) for name, writer in self.items())
 
     async def serve_levels(self) -> None:
         """Have levels served again where they were released."""
-        await self._promptly((name, writer.serve_levels()) for name, writer in self.items() if not writer.serves_levels)
+        await self.promptly((name, writer.serve_levels()) for name, writer in self.items() if not writer.serves_levels)
 
     async def caught_up(self, down: Collection[str] = ()) -> None:
         """Wait until every switch has acknowledged its entries, and those in ``down`` are disconnected."""
         for name, writer in list(self.items()):
             await (writer.away() if name in down else writer.caught_up())
 
-    async def stop(self) -> None:
-        """End what goes on apart."""
-        for task in self._apart:
-            task.cancel()
-        await asyncio.gather(*self._apart, return_exceptions=True)
-
-    async def _promptly(self, works: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
-        """Do what is asked of switches; leave those that take long to themselves."""
+    async def promptly(self, works: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
+        """Do work at switches, each with its name; leave those that take long to themselves."""
         if self._patience_s is None:
             await all_of(work for _, work in works)
             return
@@ -100,6 +96,12 @@ class SwitchWriters(dict[str, SwitchWriter[EntryT]]):
             if task.done() and (error := task.result()):
                 raise error
 
+    async def stop(self) -> None:
+        """End what goes on apart."""
+        for task in self._apart:
+            task.cancel()
+        await asyncio.gather(*self._apart, return_exceptions=True)
+
     def _leave(self, name: str, task: _Outcome) -> None:
         """Let a switch go on by itself."""
         if not self._late[name]:
@@ -112,7 +114,7 @@ class SwitchWriters(dict[str, SwitchWriter[EntryT]]):
         self._apart.discard(task)
         self._late[name] -= 1
         if not task.cancelled() and (error := task.result()):
-            _LOG.warning("%s", error)
+            self._log.tell(EventKind.SWITCH_REFUSES, "%s", error, switch=name)
 
 
 async def all_of(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -150,8 +150,8 @@ class WrittenSwitches(ABC, Generic[EntryT]):
     async def set_neighbours(self, macs: Mapping[Address, MacAddress]) -> None:
         """See DiscoveringSouthbound."""
         states = self._states
-        await all_of(
-            writer.set_neighbours(states.neighbours(name, macs), states.fixed[name])
+        await self._writers.promptly(
+            (name, writer.set_neighbours(states.neighbours(name, macs), states.fixed[name]))
             for name, writer in self._writers.items()
         )
 

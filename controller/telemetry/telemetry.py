@@ -10,6 +10,7 @@ import numpy as np
 from controller.registry.errors import NotOwnerError
 from controller.telemetry.exchange import PairKey, ProbeAnswer, ProbeExchange, ProbeReport, ProbeTarget
 from controller.telemetry.foreign_loads import COUNTERS, ForeignLoads
+from controller.telemetry.int_coverage import IntCoverage
 from controller.telemetry.int_reports import NOT_KNOWN, HopSamples, IntReportBatch
 from controller.telemetry.link_failures import LinkFailureDetector
 from controller.telemetry.link_measurements import LinkMeasurements
@@ -115,7 +116,7 @@ class Telemetry:
         self._min_interval_s = len(routing.fabric.hosts) / _MAX_EXCHANGES_PER_S
         self._decoder = PathDecoder(routing.fabric)
         self.probed_cables = ProbedCables(routing.fabric)
-        self._without_int = frozenset(without_int)
+        self._coverage = IntCoverage(frozenset(without_int))
         ordinary = routing.fabric.ordinary_switches
         self._silent_hops = frozenset(link.index for link in routing.fabric.links if link.source in ordinary)
         self._pairs: dict[PairKey, _Pair] = {}
@@ -138,7 +139,7 @@ class Telemetry:
             self._remove_pair(key)
             yield
         for key, flow_ports in ports.items():
-            if not self._crosses_without_int(key):
+            if self._is_covered(key):
                 pair = self._pairs.get(key) or self._add_pair(key)
                 pair.monitor.keep_ports(frozenset(flow_ports))
             yield
@@ -344,13 +345,9 @@ class Telemetry:
             self._targets[host] = (int.from_bytes(digest.digest()) if targets else 0), targets
         return self._targets[host]
 
-    def _crosses_without_int(self, key: PairKey) -> bool:
-        """Whether a path between two NICs crosses a switch that knows no INT: probes would show nothing there."""
-        if not self._without_int:
-            return False
-        paths = self._routing.whole.candidate_paths(self._nic_by_address[key[0]], self._nic_by_address[key[1]])
-        links = self._routing.fabric.links
-        return any(links[link].source in self._without_int for path in paths for link in path)
+    def _is_covered(self, key: PairKey) -> bool:
+        nics = self._nic_by_address
+        return self._coverage.covers(nics[key[0]], nics[key[1]], self._routing)
 
     def _add_pair(self, key: PairKey) -> _Pair:
         source, destination = self._nic_by_address[key[0]], self._nic_by_address[key[1]]

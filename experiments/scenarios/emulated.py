@@ -7,7 +7,7 @@ from controller.config import ControllerConfig
 from controller.switch_addresses import SwitchAddress
 from emulator.base_entries import install_routing
 from emulator.clock import VirtualClock
-from emulator.fabric import wire_overhead
+from emulator.host_options import wire_overhead
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService

@@ -9,7 +9,8 @@ import numpy as np
 from emulator.clock import Clock
 from emulator.compiler.program import compile_program
 from emulator.engine.transport import MAX_WINDOW
-from emulator.fabric import PS_PER_S, EmulatedFabric, HostOptions
+from emulator.fabric import PS_PER_S, EmulatedFabric
+from emulator.host_options import HostOptions
 from experiments.scenarios.connections import Connections
 from experiments.scenarios.outages import Outages
 from experiments.scenarios.results import LoadSample

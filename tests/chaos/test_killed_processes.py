@@ -159,7 +159,7 @@ async def _killed_again_and_again(folder: Path) -> None:
         for number in range(_KILLS):
             coming = asyncio.create_task(jobs.come_and_go(process.address))
             enough = jobs.num_acknowledged + draws.randint(1, _MOST_PER_LIFE)
-            await until(lambda: jobs.num_acknowledged >= enough or coming.done())  # noqa: B023
+            await until(lambda enough=enough, coming=coming: jobs.num_acknowledged >= enough or coming.done())
             await asyncio.sleep(draws.uniform(0, _LONGEST_MORE_S))
             coming.cancel()
             await process.kill()

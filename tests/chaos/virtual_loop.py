@@ -56,9 +56,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """See asyncio."""
         return _NumberedFuture(next(self._numbers), self)
 
-    def run_in_executor(  # type: ignore[override]
-        self, _executor: object, call: Callable[..., Any], *arguments: object
-    ) -> "asyncio.Future[Any]":
+    def run_in_executor(self, _executor: object, call: Callable[..., Any], *arguments: object) -> "asyncio.Future[Any]":
         """Run the work of a thread at a time that the seed draws, as a whole.
 
         It runs even if no task waits for it any more, but not after its process was killed.

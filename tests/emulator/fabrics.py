@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from emulator.compiler.program import Program
 from emulator.entries import ActionCall, EntryKey, FieldMatch, GroupReference
-from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.observations import Completion
 from emulator.switch import EmulatedSwitch
 from tests.emulator.programs import trainyard

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.fabric import HostOptions
+from emulator.host_options import HostOptions
 from emulator.observations import TraceKind
 from tests.emulator.fabrics import (
     advance,

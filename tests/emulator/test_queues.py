@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy import float64
 from numpy.typing import NDArray
 
-from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.observations import TraceKind, TraceRow
 from tests.emulator.fabrics import advance, dumbbell, emulated, five_tuple, prioritise, star
 from topologies.fabric import Fabric

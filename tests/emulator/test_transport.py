@@ -5,7 +5,8 @@ from itertools import pairwise
 import pytest
 
 from emulator.entries import ActionCall
-from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.observations import TraceKind, TraceRow
 from tests.emulator.fabrics import (
     advance,

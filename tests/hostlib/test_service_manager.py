@@ -73,7 +73,9 @@ def test_the_environment_is_taken_and_not_handed_on(tmp_path: Path) -> None:
         alive = asyncio.create_task(manager.keep_alive())
         signs = [await asyncio.to_thread(systemd.heard)]
         manager.ready("ready")
-        signs += [await asyncio.to_thread(systemd.heard) for _ in range(3)]
+        while (sign := await asyncio.to_thread(systemd.heard)) == signs[0]:
+            pass  # on a busy machine it asks for patience more than once
+        signs += [sign, *[await asyncio.to_thread(systemd.heard) for _ in range(2)]]
         alive.cancel()
         return signs
 

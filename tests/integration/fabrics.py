@@ -10,7 +10,8 @@ from controller.config import ControllerConfig
 from controller.switch_addresses import SwitchAddress
 from emulator.clock import VirtualClock
 from emulator.compiler.program import compile_program
-from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
@@ -78,5 +79,5 @@ def configuration(
 
 async def base_routing(emulated: EmulatedFabric) -> None:
     """Wait until a controller has written routes to every host into every switch."""
-    for switch in emulated.switches.values():
-        await until(lambda: len(list(switch.entries("ingress.routing"))) == len(emulated.fabric.hosts))  # noqa: B023
+    switches, expected = emulated.switches.values(), len(emulated.fabric.hosts)
+    await until(lambda: all(len(list(switch.entries("ingress.routing"))) == expected for switch in switches))

@@ -117,7 +117,7 @@ async def running(world: Fabric) -> AsyncIterator[RunningFabric]:
 @asynccontextmanager
 async def controlled(running_fabric: RunningFabric, file: Fabric) -> AsyncIterator[ControllerCore]:
     """Run a controller that believes a fabric file."""
-    config = ControllerConfig(topology=expanded(file), switches=running_fabric.switches)
+    config = ControllerConfig(topology=expanded(file), switches=running_fabric.switches, policy_time_limit_s=None)
     fabric = config.topology.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, config.hash_seed))
     async with active_controller(config, routing, ControllerClock()) as active:

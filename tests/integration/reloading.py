@@ -189,6 +189,7 @@ async def reloaded(fabric: Fabric, topology: Document, **options: Any) -> AsyncI
     async with served(fabric) as (emulated, addresses):
         document = {"topology": topology, "switches": addresses, "lease_s": 1e6, "damping": None, **options}
         document["discovery"] = False
+        document.setdefault("policy_time_limit_s", 1e6)  # however busy the machine is
         config = configuration(document)
         believed = config.topology.build()
         routing = Routing(believed, hash_multipliers(believed.switches, config.hash_seed))

@@ -10,7 +10,8 @@ from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4Member, P4Table
 
 from controller.switch_addresses import SwitchAddress
 from emulator.compiler.program import compile_program
-from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService

@@ -66,5 +66,5 @@ def set_bottleneck(served: ServedFabric, *, up: bool) -> None:
 
 async def until_routes(served: ServedFabric, expected: int) -> None:
     """Wait until each switch has this many routes."""
-    for switch in served.emulated.switches.values():
-        await until(lambda: len(list(switch.entries("ingress.routing"))) == expected)  # noqa: B023
+    switches = served.emulated.switches.values()
+    await until(lambda: all(len(list(switch.entries("ingress.routing"))) == expected for switch in switches))

@@ -72,7 +72,7 @@ async def _killed_again_and_again(database: Path) -> None:
         for _ in range(_KILLS):
             registering = asyncio.create_task(witness.register_until_it_dies())
             enough = witness.num_acknowledged + chance.randint(1, _MOST_PER_LIFE)
-            await until(lambda: witness.num_acknowledged >= enough)  # noqa: B023
+            await until(lambda enough=enough: witness.num_acknowledged >= enough)
             await asyncio.sleep(chance.uniform(0, 0.05))
             await process.kill()
             await registering

@@ -86,7 +86,7 @@ def test_an_island_without_its_link_fails_its_programs_alone_and_comes_back(
         cut, beside = there_and_back(client, 0, LOST), there_and_back(other, 2, 3)
         for program in (cut, beside):
             run(program)
-        until(lambda: jobs_of(server))
+        until(lambda: jobs_of(server) or run(cut))
         began_s = time.monotonic()
         islands.cut_off([HOSTS[LOST]])
         try:
@@ -151,7 +151,7 @@ def test_transfers_under_way_go_on_when_the_controller_is_killed(islands: Island
     with rt.connect(server.address, server.tokens["local"]) as client:
         program, later = there_and_back(client, 0, 1), there_and_back(client, 2, 3)
         run(program)
-        until(lambda: jobs_of(server))
+        until(lambda: jobs_of(server) or run(program))
         x = np.arange(float(ITEMS))
         under_way = [program(x) for _ in range(20)]
         islands.kill_controller()
@@ -161,7 +161,7 @@ def test_transfers_under_way_go_on_when_the_controller_is_killed(islands: Island
             run(later, times=3)  # no controller has ever heard of it
         finally:
             islands.restart_controller()
-        until(lambda: len(jobs_of(server)) >= 2)
+        until(lambda: len(jobs_of(server)) >= 2 or run(program) or run(later))
         run(later)
         sent = [event["args"] for event in client.trace() if event.get("cat") == "transfer"]
         newest = max(each["execution"] for each in sent)

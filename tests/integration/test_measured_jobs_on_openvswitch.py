@@ -105,7 +105,8 @@ def test_a_job_that_tells_its_hosts_alone_is_measured() -> None:
                 over.update(dict.fromkeys(share.path[1:], share.size_bytes))
             crossed = {link: count / len(began_s) for link, count in wires.crossed.items()}
             assert len(crossed) == 5, "the hash uses both uplinks, else it would not be seen which one is measured"
-            assert over == pytest.approx(crossed, rel=0.05)
+            # A busy switch may count an iteration at each end of the window later than its neighbour does.
+            assert over == pytest.approx(crossed, rel=0.05 + 2 / rhythm.iterations)
             await until(lambda: not any("priority=64" in line for line in flows_of(openvswitch, "t0")))
 
     asyncio.run(test())

@@ -35,6 +35,7 @@ from controller.southbound.visit import SwitchHeldError, Visit
 from controller.store.store import Store
 from p4src import P4INFO, PROGRAM
 from policies.job import Profile
+from tests.compiled import compile_loops
 from tests.integration.fabrics import ServedFabric, configuration, controlled, served_fabric
 from tests.patience import PATIENCE_S
 from topologies.specification import ClosSpecification
@@ -116,6 +117,8 @@ async def until_caught_up(address: str, served: ServedFabric) -> None:
 
 @pytest.mark.parametrize("policy", ["crux", "trainyard"])
 def test_a_dry_run_is_what_apply_writes_and_what_a_controller_writes_at_its_start(tmp_path: Path, policy: str) -> None:
+    compile_loops(policy)
+
     async def test() -> None:
         database = await stored(tmp_path / "t.db")
         copy = str(shutil.copy(database, tmp_path / "copy.db"))

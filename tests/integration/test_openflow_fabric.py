@@ -23,7 +23,7 @@ from controller.southbound.southbound import SwitchCondition
 from controller.southbound.visit import SwitchHeldError
 from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
-from policies.jit import Kernel
+from tests.compiled import compile_loops
 from tests.controller.southbound.openflow.switched import add_bridges, addresses_of, flows_of, use_controller
 from tests.integration.fabrics import served_fabric
 from tests.integration.test_one_shot import CLOS, stored
@@ -44,6 +44,7 @@ async def fabric_of(
 ) -> AsyncIterator[tuple[ControllerConfig, OpenVSwitch]]:
     """The configuration of a fabric of which these switches are bridges; the emulator serves the others."""
     skip_without_openvswitch()
+    compile_loops("trainyard")
     with running_openvswitch() as openvswitch:
         add_bridges(openvswitch, FABRIC)
         addresses: dict[str, SwitchAddress] = {each.name: each for each in addresses_of(FABRIC.switches)}
@@ -64,6 +65,7 @@ async def fabric_of(
                         "openflow": {"listen": place},
                         "policy": "trainyard",
                         "lease_s": 1e6,
+                        "policy_time_limit_s": None,  # however busy the machine is
                         **options,
                     }
                 ),
@@ -73,7 +75,6 @@ async def fabric_of(
 
 @asynccontextmanager
 async def controlled(config: ControllerConfig) -> AsyncIterator[ActiveController]:
-    Kernel.compile_all()  # else the first decision may take longer than its limit
     routing = Routing(FABRIC, hash_multipliers(FABRIC.switches, config.hash_seed))
     async with active_controller(config, routing, WallClock()) as active:
         await asyncio.wait_for(active.southbound.caught_up(), PATIENCE_S)

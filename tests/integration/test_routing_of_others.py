@@ -20,6 +20,7 @@ from emulator.observations import TraceKind
 from emulator.switch import EmulatedSwitch
 from policies.flows import Flow
 from policies.job import Profile
+from tests.compiled import compile_loops
 from tests.integration.routing_client import FIRST_NEXT_HOP, SharedFabric, routed_by_another
 from tests.patience import PATIENCE_S, until
 from tests.topologies.renumbering import renumbered_specification
@@ -43,12 +44,14 @@ def topology() -> FabricSpecification:
 @asynccontextmanager
 async def beside(shared: SharedFabric, topology: FabricSpecification, **options: Any) -> AsyncIterator[ControllerCore]:
     """Run a controller that leaves base routing to the other client."""
+    compile_loops("trainyard")
     config = ControllerConfig(
         topology=topology,
         switches=shared.addresses,
         base_routing=BaseRouting.OTHER,
         read_back_s=_READ_BACK_S,
         policy="trainyard",
+        policy_time_limit_s=None,  # however busy the machine is
         lease_s=1000.0,
         **options,
     )

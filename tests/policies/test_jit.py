@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -38,13 +38,6 @@ from policies.jit import compiled
 def one():
     return 1
 """
-
-
-@pytest.fixture(autouse=True)
-def _undo_compile_all() -> Iterator[None]:
-    """Undo ``compile_all``, which another test may have called in this process."""
-    with patch.object(Kernel, "_compiles_all", False):
-        yield
 
 
 @settings(max_examples=25, deadline=None)

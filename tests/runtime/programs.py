@@ -9,9 +9,10 @@ from runtime.program import Call, Input, Output, Program, Value
 
 @rt.function(library="numpy", outputs=lambda x: x)
 def slow_add_one(x: Any) -> Any:
+    """Take so long that a busy machine seems to double it in no run: the program would be registered anew."""
     import time
 
-    time.sleep(0.02)
+    time.sleep(0.1)
     return x + 1
 
 

@@ -11,20 +11,12 @@ from runtime.substrates.interface import NetworkHost
 from tests.hostlib.served import Served
 from tests.patience import PATIENCE_S
 from tests.runtime.cabled import two_network_hosts
+from tests.runtime.programs import slow_add_one
 from tests.runtime.ranking import controller, until
 
 pytestmark = pytest.mark.slow
 
 ITEMS, BYTES = 50, 400
-
-
-@rt.function(library="numpy", outputs=lambda x: x)
-def add_one(x: Any) -> Any:
-    """Take long enough that a busy machine does not double it: the program would be registered anew."""
-    import time
-
-    time.sleep(0.1)
-    return x + 1
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +47,7 @@ def test_a_run_that_waits_for_memory_at_its_destination_is_cancelled_and_announc
         ) as runtime,
     ):
         slices = [runtime.make_virtual_device_set().add_slice(1, island=f"island-{number}") for number in range(2)]
-        here, there = (rt.pmap(add_one, devices=each) for each in slices)
+        here, there = (rt.pmap(slow_add_one, devices=each) for each in slices)
 
         @rt.program
         def program(x: Any) -> Any:

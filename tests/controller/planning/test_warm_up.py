@@ -1,7 +1,6 @@
 """After the warm-up a decision compiles nothing."""
 
 import sys
-from unittest.mock import patch
 
 import pytest
 
@@ -31,17 +30,16 @@ def _made() -> dict[str, tuple[object, ...]]:
 
 
 def test_a_decision_on_other_jobs_compiles_nothing_after_the_warm_up(routing: Routing) -> None:
-    with patch.object(Kernel, "_compiles_all", False):
-        warm_up(find_policy("crux"), routing, num_levels=8)
-        made = _made()
-        registry = Registry(routing.fabric, lease_s=10.0)
-        for number in range(3):
-            name = f"job-{number}"
-            registry.register_job(JobRequest(name, ("h0", "h1", "h2"), 24, Profile(1.0, 0.5, 1.0 + number)), 0.0)
-            ends = [NicReference(host, 0) for host in ("h0", "h1", "h2")]
-            flows = tuple(FlowRequest(ends[n], ends[n - 1], 10**9, 0.0) for n in range(3))
-            registry.register_flow_groups(name, [FlowGroupRequest("ring", flows)])
-        decide(find_policy("crux"), Snapshots(registry, routing, 8, seed=1).take(0.0, None))
+    warm_up(find_policy("crux"), routing, num_levels=8)
+    made = _made()
+    registry = Registry(routing.fabric, lease_s=10.0)
+    for number in range(3):
+        name = f"job-{number}"
+        registry.register_job(JobRequest(name, ("h0", "h1", "h2"), 24, Profile(1.0, 0.5, 1.0 + number)), 0.0)
+        ends = [NicReference(host, 0) for host in ("h0", "h1", "h2")]
+        flows = tuple(FlowRequest(ends[n], ends[n - 1], 10**9, 0.0) for n in range(3))
+        registry.register_flow_groups(name, [FlowGroupRequest("ring", flows)])
+    decide(find_policy("crux"), Snapshots(registry, routing, 8, seed=1).take(0.0, None))
     assert any(made.values())
     assert _made() == made
 
@@ -49,5 +47,4 @@ def test_a_decision_on_other_jobs_compiles_nothing_after_the_warm_up(routing: Ro
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_the_smallest_fabrics_can_be_warmed_up_on(hosts: int) -> None:
     fabric = StarSpecification(kind="star", hosts=hosts, host_link_gbps=100).build()
-    with patch.object(Kernel, "_compiles_all", False):
-        warm_up(find_policy("crux"), Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)
+    warm_up(find_policy("crux"), Routing(fabric, hash_multipliers(fabric.switches, seed=1)), num_levels=1)

@@ -135,7 +135,7 @@ def test_an_agent_that_comes_back_is_believed_from_its_first_probe_on(cabled: Na
         async with at_work(cabled, "there", address, 1) as there:
             for session in (5, 6):
                 async with at_work(cabled, "here", address, session):
-                    await until(lambda: ports_of(controller.reports("there", session)) == {*PORTS})  # noqa: B023
+                    await until(lambda session=session: ports_of(controller.reports("there", session)) == {*PORTS})
                     first = controller.reports("there", session)[0]
                     assert first.sequence == 0
                 await asyncio.sleep(1.2 * SESSION_SILENCE_S)  # as an agent waits that starts

@@ -21,7 +21,8 @@ from controller.southbound.openflow.flow_encoder import encode_own
 from topologies.addressing import TCP_PROTOCOL, UDP_PROTOCOL, Address, MacAddress, Prefix
 
 _NUMBERS_16 = st.integers(0, 0xFFFF)
-_MOST_GROUP_ID = 0xFFFF_FF00
+_PORTS = st.integers(1, 0xFFFF_FF00)
+_GROUP_IDS = st.integers(0, 0xFFFF_FF00)
 _DSCPS = st.integers(0, 63)
 
 macs = st.integers(0, 0xFFFF_FFFF_FFFF).map(MacAddress)
@@ -66,8 +67,8 @@ def _identity(action: Action) -> object:
 @st.composite
 def flow_entries(
     draw: st.DrawFn,
-    ports: SearchStrategy[int] = st.integers(1, 0xFFFF_FF00),  # noqa: B008 # strategies are values
-    group_ids: SearchStrategy[int] = st.integers(0, _MOST_GROUP_ID),  # noqa: B008
+    ports: SearchStrategy[int] = _PORTS,
+    group_ids: SearchStrategy[int] = _GROUP_IDS,
 ) -> FlowEntry:
     """Draw an entry whose packets go to later tables only."""
     table = draw(st.sampled_from(Table))
@@ -89,8 +90,8 @@ def flow_entries(
 @st.composite
 def groups(
     draw: st.DrawFn,
-    ports: SearchStrategy[int] = st.integers(1, 0xFFFF_FF00),  # noqa: B008
-    group_ids: SearchStrategy[int] = st.integers(0, _MOST_GROUP_ID),  # noqa: B008
+    ports: SearchStrategy[int] = _PORTS,
+    group_ids: SearchStrategy[int] = _GROUP_IDS,
 ) -> Group:
     """Draw a group."""
     kind = draw(st.sampled_from(GroupType))

@@ -70,10 +70,14 @@ async def connected(switch: FakeSwitch, limits: ChannelLimits = PATIENT) -> Asyn
 
 @asynccontextmanager
 async def unharmed(limits: ChannelLimits = PATIENT) -> AsyncIterator[Listening]:
-    """A listener for the switches 1 and 2; the switch 1 works before the context and after it."""
+    """A listener for the switches 1 and 2; the switch 1 works before the context and after it.
+
+    The limits are for those that come after it.
+    """
     honest = FakeSwitch(1)
-    async with listening([1, 2], limits) as at:
+    async with listening([1, 2]) as at:
         channel = await at.connect(honest)
+        at.listener._limits = limits
         yield at
         await channel.write([flow_mod(6, "still there")])
         assert honest.flows == ["still there"]

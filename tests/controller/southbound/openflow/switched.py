@@ -61,6 +61,7 @@ class Programmed:
         self.writes: list[SwitchWrite] = []
         self.ports = PortStateTable(address.name for address in addresses)
         self.southbound = OpenFlowSouthbound(addresses, routing, config, self.writes.append, grant)
+        self.southbound._writers._patience_s = None  # a busy machine makes every switch slow
 
     @property
     def place(self) -> str:

@@ -1,5 +1,6 @@
 """What is written is carried out at once; where a switch refuses some of it, it carries out the rest, and is named."""
 
+import asyncio
 import struct
 from collections.abc import Sequence
 
@@ -13,8 +14,9 @@ from controller.southbound.openflow.states import Update
 from controller.southbound.states import UpdateKind
 from controller.southbound.switch_access import SwitchRefusalError
 from tests.controller.southbound.openflow import fake_switch
-from tests.controller.southbound.openflow.fake_switch import FakeSwitch, Received
+from tests.controller.southbound.openflow.fake_switch import FakeSwitch, Received, obedient
 from tests.controller.southbound.openflow.listening import connected, in_time
+from tests.patience import until
 from topologies.addressing import Address, Prefix
 
 _TABLE_FULL = 5, 1
@@ -100,5 +102,28 @@ def test_an_entry_that_no_message_can_say_is_refused() -> None:
             with pytest.raises(SwitchRefusalError, match="OpenFlow cannot say it"):
                 await table.access(channel).write(_added([_entry(1, 9_000)]))
             assert not table.switch.flows
+
+    in_time(run)
+
+
+def test_a_reading_after_a_cancelled_write_asks_for_entries_behind_a_barrier() -> None:
+    async def run() -> None:
+        switch = obedient()
+        async with connected(switch) as channel:
+            access = OpenFlowAccess(channel, None, Worker("tests"), lambda _: None)
+            answer = switch.answers.pop(fake_switch.BARRIER_REQUEST)
+            writing = asyncio.create_task(access.write(_added([_entry(1)])))
+            await until(lambda: switch.received[-1].kind == fake_switch.BARRIER_REQUEST)
+            writing.cancel()
+            await asyncio.wait([writing])
+            switch.answers[fake_switch.BARRIER_REQUEST] = answer
+            num_before = len(switch.received)
+            await access.read({})
+            asked = [each.kind for each in switch.received[num_before:]]
+            first = asked.index(fake_switch.MULTIPART_REQUEST)
+            assert fake_switch.BARRIER_REQUEST in asked[:first]
+            num_before = len(switch.received)
+            await access.read({})
+            assert {each.kind for each in switch.received[num_before:]} == {fake_switch.MULTIPART_REQUEST}
 
     in_time(run)

@@ -40,7 +40,7 @@ class _FirstWaits(TakeoverBarrier):
         self.num_gone_on = 0
         self.released = asyncio.Event()
 
-    async def arrive(self, switch: str) -> None:  # noqa: ARG002
+    async def arrive(self, _switch: str) -> None:
         self.num_arrived += 1
         if self.num_arrived == 1:
             await self.released.wait()

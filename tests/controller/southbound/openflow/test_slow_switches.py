@@ -57,7 +57,7 @@ def _num_flow_mods(switch: FakeSwitch) -> int:
 
 
 def test_a_plan_waits_for_a_slow_switch_once_and_the_next_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openflow_switches, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(openflow_switches, "_PATIENCE_S", 2.0)  # the other switch answers in time on a busy machine
 
     async def run() -> None:
         async with _programmed("t0", "t1") as (southbound, fakes):
@@ -74,12 +74,14 @@ def test_a_plan_waits_for_a_slow_switch_once_and_the_next_one_does_not(monkeypat
             slow.answers[fake_switch.BARRIER_REQUEST] = hold_up
             before = _num_flow_mods(fakes["t1"])
             await southbound.write(_rules(1))  # else this does not return
+            one_is_late = {"t0": SwitchCondition.BEHIND, "t1": SwitchCondition.CAUGHT_UP}
+            await until(lambda: _conditions(southbound) == one_is_late)
             assert _num_flow_mods(fakes["t1"]) == before + 1
-            assert _conditions(southbound) == {"t0": SwitchCondition.BEHIND, "t1": SwitchCondition.CAUGHT_UP}
+            await until(lambda: not southbound._writers._late["t1"])  # a busy machine makes it late too
             monkeypatch.setattr(southbound._writers, "_patience_s", 1e6)
             for source_port in (2, 3):
                 await southbound.write(_rules(source_port))
-            assert _conditions(southbound) == {"t0": SwitchCondition.BEHIND, "t1": SwitchCondition.CAUGHT_UP}
+            assert _conditions(southbound) == one_is_late
             before = _num_flow_mods(slow)
             slow.answers[fake_switch.BARRIER_REQUEST] = slow.reply
             slow.send(b"".join(map(slow.reply, held_up)))

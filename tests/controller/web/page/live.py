@@ -15,7 +15,8 @@ from controller.config import ControllerConfig
 from controller.switch_addresses import SwitchAddress
 from emulator.clock import VirtualClock
 from emulator.compiler.program import compile_program
-from emulator.fabric import EmulatedFabric, HostOptions
+from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService

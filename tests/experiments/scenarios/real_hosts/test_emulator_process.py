@@ -102,9 +102,9 @@ def test_it_is_started_again_at_its_address_and_links_are_set_again(tmp_path: Pa
                 assert emulator.address == address
                 emulator.want_links_down(frozenset({down.index, from_host.index}))
                 await until(lambda: ports.asked == [disabled])
-                for kills in (1, 2):
+                for asked in ([disabled] * 2, [disabled] * 3):
                     os.kill(emulator.pid, signal.SIGKILL)
-                    await until(lambda: ports.asked == [disabled] * (1 + kills))  # noqa: B023 # it is called at once
+                    await until(lambda asked=asked: ports.asked == asked)
                 emulator.want_links_down(frozenset())
                 await until(lambda: ports.asked == [disabled] * 3 + [(disabled[0], True)])
                 assert (emulator.restarts, losses) == (2, [])
