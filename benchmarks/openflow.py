@@ -19,6 +19,8 @@ vSwitch it says so and measures only what needs none.
 - ``packets_lost_by_kill``: of packets that pass a switch while its controller is killed and starts again;
   ``updates_beyond_difference``: entries that it then wrote although the switches held them.
 - ``stale_writes_accepted``: what a switch took from a controller after another one had taken over.
+- ``clos_gain_error_points``: how far what ``crux`` adds to ``ecmp``'s GPU utilisation on real hosts, in points, is from
+  what the emulator predicts; see ``openflow_cases/clos_gain.py``. Needs network namespaces, and takes six minutes.
 
 Figures are medians of ``--rounds``, over OpenFlow 1.5; those over 1.3 end in ``_1_3``. ``--only`` measures one part.
 """
@@ -35,6 +37,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.budgets import Budget, budget_rows, print_budget_rows
+from benchmarks.openflow_cases.clos_gain import clos_gain_figures
 from benchmarks.openflow_cases.failovers import failover_figures
 from benchmarks.openflow_cases.killed import kill_figures
 from benchmarks.openflow_cases.link_down import link_down_figures
@@ -56,6 +59,7 @@ BUDGETS = (
     Budget("packets_lost_by_kill", 0, is_least=False),
     Budget("updates_beyond_difference", 0, is_least=False),
     Budget("stale_writes_accepted", 0, is_least=False),
+    Budget("clos_gain_error_points", 3, is_least=False),
 )
 
 Figures = dict[str, object]
@@ -73,6 +77,8 @@ class Sizes:
         kills: How often a controller is killed.
         failovers: How often two controllers take over from each other.
         failover_flows: How many entries the former master is writing meanwhile.
+        clos_seeds: With how many seeds of the fabric's hash jobs run on real hosts.
+        clos_s: How long they run.
     """
 
     flows: int = 10_000
@@ -82,6 +88,8 @@ class Sizes:
     kills: int = 3
     failovers: int = 50
     failover_flows: int = 2_000
+    clos_seeds: int = 5
+    clos_s: float = 20
 
 
 def parts_of(sizes: Sizes) -> Mapping[str, Callable[[], Figures]]:
@@ -93,6 +101,7 @@ def parts_of(sizes: Sizes) -> Mapping[str, Callable[[], Figures]]:
         "spread": lambda: {**spread_figures(sizes.flows, range(sizes.seeds))},
         "kills": lambda: {**asyncio.run(kill_figures(sizes.kills))},
         "failovers": lambda: {**asyncio.run(failover_figures(sizes.failovers, sizes.failover_flows))},
+        "clos": lambda: clos_gain_figures(range(1, 1 + sizes.clos_seeds), sizes.clos_s),
     }
 
 

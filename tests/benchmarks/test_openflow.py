@@ -5,13 +5,17 @@ import pytest
 from benchmarks.openflow import BUDGETS, Sizes, measure
 from benchmarks.openflow_cases.messages import entries
 from tests.openvswitch import skip_without_openvswitch
+from tests.topologies.namespaces.conftest import skip_unless_permitted
 
-SMALL = Sizes(flows=200, rounds=2, seeds=1, link_downs=2, kills=1, failovers=4, failover_flows=200)
+SMALL = Sizes(
+    flows=200, rounds=2, seeds=1, link_downs=2, kills=1, failovers=4, failover_flows=200, clos_seeds=1, clos_s=6
+)
 
 
 @pytest.mark.slow
 def test_every_budget_has_a_figure() -> None:
     skip_without_openvswitch()
+    skip_unless_permitted(())
     found = measure(SMALL)
     for budget in BUDGETS:
         assert isinstance(found[budget.figure], int | float)

@@ -45,7 +45,7 @@ _OUTAGE_SETTINGS = {"tcp_rto_max_ms": "2000", "tcp_retries2": "255"}
 """Tries follow each other so fast since Linux 6.15 only; before, they come ever more rarely, up to two minutes."""
 _RECEIVING_CORES = Path("/proc/sys/net/core/rps_default_mask")
 """Since Linux 6.3."""
-_QUEUE_PACKETS = 200
+_QUEUE = "pfifo limit 200"
 _LEAST_BPS = 100_000
 _SHARE_OF_RATE = 0.99
 """So that a host's packets wait in its own queues, by level, and not in the first switch's."""
@@ -164,7 +164,7 @@ def run(*command: str, given: str = "") -> str:
     return done.stdout
 
 
-def queue_commands(interface: str, rate_bps: float, mtu_bytes: int, queue_packets: int) -> list[str]:
+def queue_commands(interface: str, rate_bps: float, mtu_bytes: int, queue: str) -> list[str]:
     """Return the commands of ``tc -batch`` that hold an interface to a rate, with a queue for each level.
 
     A packet waits in the queue of its DSCP class; class 7 is served first. What is not IPv4 waits in that of level 0.
@@ -173,7 +173,7 @@ def queue_commands(interface: str, rate_bps: float, mtu_bytes: int, queue_packet
         interface: Its name.
         rate_bps: What it may send.
         mtu_bytes: The longest IP packet.
-        queue_packets: The packets that wait in each queue, at most.
+        queue: What tc calls each queue, and how much waits there at most: ``pfifo limit 200``.
     """
     rate = f"{round(rate_bps)}bit"
     least = f"{min(_LEAST_BPS, round(rate_bps / 100))}bit"
@@ -190,14 +190,14 @@ def queue_commands(interface: str, rate_bps: float, mtu_bytes: int, queue_packet
         match = f"match ip dsfield 0x{level << 5:02x} 0xe0"
         commands += [
             f"class add {device} parent 1:1 classid {number} htb {share} prio {NUM_LEVELS - 1 - level} quantum {frame}",
-            f"qdisc add {device} parent {number} pfifo limit {queue_packets}",
+            f"qdisc add {device} parent {number} {queue}",
             f"filter add {device} parent 1: protocol ip prio {1 + level} u32 {match} flowid {number}",
         ]
     return commands
 
 
 def _limit_rate(nic: HostNic) -> None:
-    commands = queue_commands(nic.interface, nic.rate_bps * _SHARE_OF_RATE, nic.mtu_bytes, _QUEUE_PACKETS)
+    commands = queue_commands(nic.interface, nic.rate_bps * _SHARE_OF_RATE, nic.mtu_bytes, _QUEUE)
     run("tc", "-batch", "-", given="".join(f"{command}\n" for command in commands))
 
 

@@ -5,6 +5,10 @@ own classifier does, by the DSCP that the first switch has written.
 
 Its ports send by one socket, whose buffer all waiting packets share. When the less urgent ones have filled it, urgent
 ones are lost before they reach their queue. So queues are short: full ones of two ports leave room in the buffer.
+
+They are limited in bytes. Among a few packets, acknowledgements would take the places of data: urgent flows then lose
+packets whenever the switch is late. Packets of 1500 bytes take half as much of the buffer more than long ones, and just
+fit; a flood of smaller ones can still fill it.
 """
 
 from pathlib import Path
@@ -34,13 +38,15 @@ def port_queue_commands(interface: str, rate_bps: float, mtu_bytes: int) -> list
         rate_bps: What its cable carries.
         mtu_bytes: The longest IP packet.
     """
-    return queue_commands(interface, rate_bps, mtu_bytes, queue_packets(mtu_bytes, send_buffer_bytes()))
+    return queue_commands(interface, rate_bps, mtu_bytes, port_queue(mtu_bytes, send_buffer_bytes()))
 
 
-def queue_packets(mtu_bytes: int, buffer_bytes: int) -> int:
-    """Return how many packets may wait in a queue, so that full queues of two ports leave room in the send buffer."""
+def port_queue(mtu_bytes: int, buffer_bytes: int) -> str:
+    """Return what tc calls a queue of a port, so short that full queues of two ports leave room in the send buffer."""
+    frame_bytes = mtu_bytes + _ETHERNET_BYTES
     room = buffer_bytes * _SHARE_OF_BUFFER / 2
-    return max(_FEWEST_PACKETS, min(_MOST_PACKETS, int(room / _kernel_bytes(mtu_bytes + _ETHERNET_BYTES))))
+    packets = max(_FEWEST_PACKETS, min(_MOST_PACKETS, int(room / _kernel_bytes(frame_bytes))))
+    return f"bfifo limit {packets * frame_bytes}"
 
 
 def send_buffer_bytes() -> int:

@@ -3,7 +3,7 @@
 from topologies.fabric import Fabric
 from topologies.namespaces.host_network import DEFAULT_MTU_BYTES, queue_commands
 from topologies.openvswitch.bridges import is_interface_name
-from topologies.openvswitch.port_queues import USUAL_BUFFER_BYTES, queue_packets
+from topologies.openvswitch.port_queues import USUAL_BUFFER_BYTES, port_queue
 from topologies.printable import printable
 from topologies.sonic_qos import UnnamedPortError
 
@@ -22,7 +22,7 @@ def openvswitch_queues(fabric: Fabric, switch: str) -> str:
     for link in links:
         if not is_interface_name(names.get(link.source_port, "")):
             raise UnnamedPortError(switch, link.source_port, "Open vSwitch")
-    packets = queue_packets(DEFAULT_MTU_BYTES, USUAL_BUFFER_BYTES)
+    queue = port_queue(DEFAULT_MTU_BYTES, USUAL_BUFFER_BYTES)
     lines = [
         "#!/bin/sh -e",
         f"# {printable(switch)}: eight queues by DSCP at every port, 7 served first, for packets of up to",
@@ -36,5 +36,5 @@ def openvswitch_queues(fabric: Fabric, switch: str) -> str:
         lines.append(f"tc qdisc delete dev {port} root 2>/dev/null || :")
     lines.append("tc -batch - <<'END'")
     for link in links:
-        lines += queue_commands(names[link.source_port], link.rate_bps, DEFAULT_MTU_BYTES, packets)
+        lines += queue_commands(names[link.source_port], link.rate_bps, DEFAULT_MTU_BYTES, queue)
     return "\n".join((*lines, "END", ""))

@@ -3,7 +3,7 @@
 import pytest
 
 from topologies.namespaces.host_network import NetworkError
-from topologies.openvswitch.port_queues import queue_packets
+from topologies.openvswitch.port_queues import port_queue
 from topologies.openvswitch.queue_counts import count_commands, queue_counts
 
 _CLASS = (
@@ -21,7 +21,7 @@ def _printed(*ports: tuple[int, ...]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mtu_bytes", "buffer_bytes", "expected"),
+    ("mtu_bytes", "buffer_bytes", "packets"),
     [
         (1500, 212_992, 34),  # a frame takes 2304 bytes
         (7500, 212_992, 9),  # 8448
@@ -31,9 +31,9 @@ def _printed(*ports: tuple[int, ...]) -> str:
     ],
 )
 def test_full_queues_of_two_ports_leave_room_in_the_send_buffer(
-    mtu_bytes: int, buffer_bytes: int, expected: int
+    mtu_bytes: int, buffer_bytes: int, packets: int
 ) -> None:
-    assert queue_packets(mtu_bytes, buffer_bytes) == expected
+    assert port_queue(mtu_bytes, buffer_bytes) == f"bfifo limit {packets * (mtu_bytes + 14)}"
 
 
 def test_counters_are_read_by_port_and_level() -> None:
