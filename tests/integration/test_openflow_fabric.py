@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -24,7 +26,7 @@ from controller.southbound.visit import SwitchHeldError
 from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from tests.compiled import compile_loops
-from tests.controller.southbound.openflow.switched import add_bridges, addresses_of, flows_of, use_controller
+from tests.controller.southbound.openflow.switched import add_bridges, addresses_of, flows_of, groups_of, use_controller
 from tests.integration.fabrics import served_fabric
 from tests.integration.test_one_shot import CLOS, stored
 from tests.integration.test_routing_of_others import planned, register
@@ -156,7 +158,7 @@ def test_switches_forward_while_a_killed_controller_is_away_and_its_successor_wr
         async with fabric_of(database=database) as (config, openvswitch), ControllerProcess(config) as process:
 
             def held() -> dict[str, list[str]]:
-                return {name: flows_of(openvswitch, name) for name in FABRIC.switches}
+                return {name: flows_of(openvswitch, name) + groups_of(openvswitch, name) for name in FABRIC.switches}
 
             def has_rules() -> bool:
                 return any("priority=200" in line for line in flows_of(openvswitch, "t1"))
@@ -171,8 +173,20 @@ def test_switches_forward_while_a_killed_controller_is_away_and_its_successor_wr
             await process.restart()
             await _all_caught_up(process.address)
             assert (held(), _written(database)) == (before, written)
+        assert _decided_again(database, tmp_path / "record.jsonl")[-1] == "2 same"
 
     asyncio.run(test())
+
+
+def _decided_again(database: str, file: Path) -> list[str]:
+    """What is printed when the Plans that a database has are decided again."""
+
+    def said(*words: str) -> list[str]:
+        command = [sys.executable, "-P", "-m", "trainyard", *words]
+        return subprocess.run(command, check=True, text=True, capture_output=True).stdout.splitlines()
+
+    said("dump", "--database", database, "--out", str(file))
+    return said("replay", str(file))
 
 
 async def _all_caught_up(address: str) -> None:
