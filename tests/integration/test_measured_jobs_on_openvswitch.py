@@ -97,7 +97,9 @@ def test_a_job_that_tells_its_hosts_alone_is_measured() -> None:
             measured = profiling.measured("quiet")
             assert measured is not None
             rhythm, sent_bytes = measured.rhythm, sum(map(len, frames))
-            assert rhythm.iteration_bytes == pytest.approx(sent_bytes, rel=0.05)
+            # A busy switch may count an iteration at each end of the window later than its neighbour does.
+            tolerance = 0.05 + 2 / rhythm.iterations
+            assert rhythm.iteration_bytes == pytest.approx(sent_bytes, rel=tolerance)
             lasted_s = np.diff(began_s)[-rhythm.iterations :]
             assert rhythm.period_s == pytest.approx(lasted_s.mean(), rel=0.1)
             over = Counter[int]()
@@ -105,8 +107,7 @@ def test_a_job_that_tells_its_hosts_alone_is_measured() -> None:
                 over.update(dict.fromkeys(share.path[1:], share.size_bytes))
             crossed = {link: count / len(began_s) for link, count in wires.crossed.items()}
             assert len(crossed) == 5, "the hash uses both uplinks, else it would not be seen which one is measured"
-            # A busy switch may count an iteration at each end of the window later than its neighbour does.
-            assert over == pytest.approx(crossed, rel=0.05 + 2 / rhythm.iterations)
+            assert over == pytest.approx(crossed, rel=tolerance)
             await until(lambda: not any("priority=64" in line for line in flows_of(openvswitch, "t0")))
 
     asyncio.run(test())
