@@ -24,6 +24,7 @@ from controller.planning.live_routing import LiveRouting
 from controller.planning.plan_log import PlanLog
 from controller.planning.planning_loop import PlanningLoop
 from controller.planning.registry_changes import RegistryChanges
+from controller.planning.retry import Retry
 from controller.registry.attendance import Attendance
 from controller.registry.errors import CommitError
 from policies.enforcement import Cadence, Enforcement
@@ -73,6 +74,7 @@ class Planner:
         self._carrying_out = asyncio.Lock()
         self._changed = asyncio.Event()
         self._grace = Grace(context.clock, context.registry.lease_s if context.grace_s is None else context.grace_s)
+        self._retry = Retry(context.clock)
         self._plan_log = PlanLog()
         self._loop = PlanningLoop(self._settle_and_tell, lambda: self.next_timer_s, self._changed, context.clock)
 
@@ -118,10 +120,13 @@ class Planner:
 
     @property
     def next_timer_s(self) -> float | None:
-        """When the next timer ends: a lease, the grace period, the damping of a link, a pin. None where none runs."""
+        """When the next timer ends: a lease, the grace period, the damping of a link, a pin, the pause of a retry.
+
+        None where none runs.
+        """
         timers = [self._registry.next_lease_end_s, self.links.next_release_s(self._clock.now_s())]
         if self.interventions.pause is None:
-            timers += [self._grace.end_s, self.interventions.next_expiry_s]
+            timers += [self._grace.end_s, self.interventions.next_expiry_s, self._retry.due_s]
         return min((timer for timer in timers if timer is not None), default=None)
 
     def mark_changed(self) -> None:
@@ -217,8 +222,8 @@ class Planner:
     async def settle(self) -> None:
         """Leave dead links, end leases, and plan if anything has changed; the current state's Plan is then in force.
 
-        Where the policy makes no Plan, or planning is paused, the one before stays in force until something changes
-        again. A change that the database commits late is planned once it is committed.
+        Where the policy makes no Plan, the one before stays in force until something changes again, or for a pause.
+        While planning is paused it stays too. A change that the database commits late is planned once it is committed.
 
         Raises:
             SouthboundError: A switch refuses its part of the Plan.
@@ -231,7 +236,7 @@ class Planner:
                 await self._registry_changes.end_leases()
             except CommitError as error:
                 not_committed = error  # these jobs stay for now; other changes are planned
-            if self.interventions.expire():
+            if self.interventions.expire() or (self._retry.is_due and self.interventions.pause is None):
                 self.mark_changed()
             if self._changed.is_set():
                 self._changed.clear()
@@ -269,9 +274,11 @@ class Planner:
         with PLANNING.labels("decide").time():
             decided = await self.policy.decide(snapshot)
         if decided is None:
+            self._retry.fail()
             PLANS.labels("failed").inc()
             await self._writer.follow_found_routing()
             return
+        self._retry.succeed()
         async with self._carrying_out:
             # Planning may have been paused while the policy decided: its resumption has this planned.
             if self.interventions.pause is None:

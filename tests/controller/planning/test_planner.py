@@ -144,7 +144,7 @@ def test_refused_plan_does_not_come_into_force_and_is_tried_again(
     asyncio.run(scenario())
 
 
-def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_planned(
+def test_a_policy_that_fails_leaves_the_plan_in_force_and_is_asked_again(
     registry: Registry,
     routing: Routing,
     job: JobRequest,
@@ -161,8 +161,8 @@ def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_pla
 
     async def scenario() -> None:
         nonlocal fails
-        southbound = RecordingSouthbound()
-        planner = _planner(registry, routing, southbound, DrivenClock())
+        clock, southbound = DrivenClock(), RecordingSouthbound()
+        planner = _planner(registry, routing, southbound, clock)
         registry.register_job(job, now_s=0.0)
         planner.mark_changed()
         await planner.settle()
@@ -178,7 +178,9 @@ def test_a_policy_that_fails_leaves_the_plan_in_force_and_the_next_change_is_pla
             "policy ecmp has made no plan: KeyError: 'size_bytes'; the plan before it stays in force"
         ]
         fails = False
-        planner.mark_changed()
+        assert planner.next_timer_s == 10.0, "the policy may have failed for what passes"
+        registry.extend_leases(10.0)
+        clock.advance_to(10.0)
         await planner.settle()
         assert planner.decision is not None
         assert planner.decision.number == 2
