@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 _PACKAGED = "/usr/lib/postgresql"
 
@@ -135,7 +135,7 @@ def running(listen: str = "") -> Iterator[Server]:
         if listen:
             with (folder / "data" / "pg_hba.conf").open("a") as allowed:
                 allowed.write("host all all all trust\n")
-        port = _free_port() if listen else 5432
+        port = free_port() if listen else 5432
         options = ("-k", folder, "-h", listen, "-p", str(port), "-F")
 
         def start() -> "subprocess.Popen[bytes]":
@@ -156,12 +156,6 @@ def running(listen: str = "") -> Iterator[Server]:
             server.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _name_of(address: str) -> str:

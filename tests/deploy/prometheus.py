@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
 
@@ -57,8 +57,7 @@ def running(config: Mapping[str, Any], folder: Path) -> Iterator[Prometheus]:
     """Run Prometheus with a configuration; skips, saying so, where it is not installed."""
     _require("prometheus")
     (folder / "prometheus.yml").write_text(yaml.safe_dump(dict(config)))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = (
         *("prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),
         f"--web.listen-address=127.0.0.1:{port}",

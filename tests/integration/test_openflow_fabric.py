@@ -1,7 +1,6 @@
 """A controller on switches of which some speak OpenFlow: it plans, steers, reroutes and visits them as any others."""
 
 import asyncio
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from tests.integration.test_one_shot import CLOS, stored
 from tests.integration.test_routing_of_others import planned, register
 from tests.openvswitch import running_openvswitch, skip_without_openvswitch
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 from topologies.ecmp import FabricHash, hash_multipliers
 from topologies.openvswitch.daemons import OpenVSwitch
 from topologies.routing import Routing
@@ -55,8 +55,7 @@ async def fabric_of(
                 served = await stack.enter_async_context(served_fabric(CLOS))
                 others = {each.name: each for each in served.addresses() if each.name not in switches}
                 addresses |= others
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                place = f"127.0.0.1:{free.getsockname()[1]}"
+            place = f"127.0.0.1:{free_port()}"
             use_controller(openvswitch, switches, place)
             yield (
                 ControllerConfig.model_validate(

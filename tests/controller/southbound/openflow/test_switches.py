@@ -1,10 +1,8 @@
 """Switches of a private Open vSwitch hold what the southbound was given, whatever happens in between."""
 
 import asyncio
-import socket
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -24,6 +22,7 @@ from tests.controller.southbound.openflow.switched import (
 )
 from tests.openvswitch import running_openvswitch
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.clos import ClosSpecification
 from topologies.fabric import Fabric
@@ -315,9 +314,7 @@ def test_frames_for_the_controller_are_handed_up_with_their_port(openvswitch: Op
 
 
 def test_switches_that_listen_are_connected_to(openvswitch: OpenVSwitch, fabric: Fabric) -> None:
-    with ExitStack() as free:
-        sockets = [free.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in fabric.switches]
-        numbers = [each.getsockname()[1] for each in sockets]
+    numbers = [free_port() for _ in fabric.switches]
     for name, number in zip(fabric.switches, numbers, strict=True):
         openvswitch.vsctl("set-controller", name, f"ptcp:{number}:127.0.0.1")
     addresses = [
