@@ -11,17 +11,16 @@ The policy runs whole, and with one part left out at a time, on the mixes of ``m
 import argparse
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import add_options
+from benchmarks.drawn_mixes import add_options, measure_all, require_drawing
 from benchmarks.policy_variants import VARIANTS, Comparison, measure
 from benchmarks.provenance import print_figures, provenance
-from experiments.sweeps.processes import Failure, on_processes
 
 
 def figures(mixes: Sequence[dict[str, Comparison]]) -> dict[str, object]:
@@ -38,23 +37,20 @@ def figures(mixes: Sequence[dict[str, Comparison]]) -> dict[str, object]:
 
 
 def main() -> int:
-    """Measure, and print the figures; returns 2 where the drawing is not there, 1 where a mix failed."""
+    """Measure, and print the figures; ends with 2 where the drawing is not there, with 1 where a mix fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first mix (default: %(default)s)")
     parser.add_argument("--mixes", type=int, default=20, help="how many mixes (default: %(default)s)")
     add_options(parser)
     options = parser.parse_args()
-    if not options.drawing.is_file():
-        print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
-        return 2
+    require_drawing(options.drawing)
     seeds = range(options.seed, options.seed + options.mixes)
-    mixes = []
-    for seed, measured in on_processes(partial(measure, options.drawing), seeds, options.workers):
-        if isinstance(measured, Failure):
-            print(f"mix {seed}: {measured.reason}", file=sys.stderr)
-            return 1
-        print(f"mix {seed}: {measured['whole'].gain * 100:+.2f} points", file=sys.stderr, flush=True)
-        mixes.append(measured)
+    measured = partial(measure, options.drawing)
+
+    def words(found: Mapping[str, Comparison]) -> str:
+        return f"{found['whole'].gain * 100:+.2f} points"
+
+    mixes = list(measure_all("mix", measured, seeds, options.workers, words).values())
     measures = {"mixes": len(mixes), **figures(mixes), "seed": options.seed}
     print_figures({**measures, **provenance(("numpy", "numba", "scipy"))}, as_json=options.json)
     return 0

@@ -16,12 +16,12 @@ from pathlib import Path
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import BEST_PLANS, DRAWING, best_known
+from benchmarks.drawn_mixes import BEST_PLANS, DRAWING, best_known, require_drawing
 from experiments.sweeps.processes import Failure, num_cores, on_processes
 
 
 def main() -> int:
-    """Search; returns 2 where the drawing is not there, 1 where a mix failed."""
+    """Search; ends with 2 where the drawing is not there, with 1 where a mix failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first mix (default: %(default)s)")
     parser.add_argument("--mixes", type=int, default=50, help="how many mixes (default: %(default)s)")
@@ -30,9 +30,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=BEST_PLANS, help="where they go (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
     options = parser.parse_args()
-    if not options.drawing.is_file():
-        print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
-        return 2
+    require_drawing(options.drawing)
     known = json.loads(options.output.read_text()) if options.output.exists() else {}
     left = [seed for seed in range(options.seed, options.seed + options.mixes) if str(seed) not in known]
     has_failed = False

@@ -3,16 +3,18 @@
 import argparse
 import importlib.util
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from benchmarks.plan_search import PlanSearch, policy_of
 from experiments.scenarios.modelled import ModelledScenario
 from experiments.scenarios.results import RunResult
 from experiments.scenarios.simulated import run_on_simulator
-from experiments.sweeps.processes import num_cores
+from experiments.sweeps.processes import Failure, num_cores, on_processes
 from policies.plan import Plan
 from policies.policy import Policy, decide
 from policies.registry import find_policy, policy_names
@@ -28,6 +30,8 @@ _ALONE_ITERATIONS = 4
 _STEADY = 1e-9
 """Iteration times that differ by less are equal."""
 _WELL_PREDICTED = 0.05
+
+_MeasuredT = TypeVar("_MeasuredT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,38 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drawing", type=Path, default=DRAWING, help="the program that draws (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=num_cores(), help="processes (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def require_drawing(drawing: Path) -> None:
+    """End the program with 2, saying why, where the program that draws mixes is not there."""
+    if not drawing.is_file():
+        print(f"{drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
+        sys.exit(2)
+
+
+def measure_all(
+    what: str,
+    measured: Callable[[int], _MeasuredT],
+    numbers: Iterable[int],
+    workers: int,
+    words: Callable[[_MeasuredT], str],
+) -> dict[int, _MeasuredT]:
+    """Measure cases on processes, and say on stderr what came of each; end the program with 1 where one fails.
+
+    Args:
+        what: What a case is called: ``mix``.
+        measured: Measures the case of a number.
+        numbers: The numbers.
+        workers: How many processes there are.
+        words: What is said of a case.
+    """
+    found: dict[int, _MeasuredT] = {}
+    for number, each in on_processes(measured, list(numbers), workers):
+        if isinstance(each, Failure):
+            sys.exit(f"{what} {number}: {each.reason}")
+        print(f"{what} {number}: {words(each)}", file=sys.stderr, flush=True)
+        found[number] = each
+    return found
 
 
 def measure(drawing: Path, policy: str, seed: int) -> Mix:

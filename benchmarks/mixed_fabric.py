@@ -24,11 +24,10 @@ from pathlib import Path
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import add_options
+from benchmarks.drawn_mixes import add_options, measure_all, require_drawing
 from benchmarks.fabric_ways import POLICIES, measure
 from benchmarks.provenance import print_figures, provenance
 from experiments.scenarios.results import RunResult
-from experiments.sweeps.processes import Failure, on_processes
 
 FIRST_SEED, SEED_STEP = 2, 3
 """The drawings on fat-trees."""
@@ -52,22 +51,15 @@ def _utilisation(runs: Mapping[str, Sequence[RunResult]]) -> float:
 
 
 def main() -> int:
-    """Measure, and print the figures; returns 2 where the drawing is not there, 1 where a mix failed."""
+    """Measure, and print the figures; ends with 2 where the drawing is not there, with 1 where a mix fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mixes", type=int, default=3, help="how many mixes (default: %(default)s)")
     add_options(parser)
     options = parser.parse_args()
-    if not options.drawing.is_file():
-        print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
-        return 2
+    require_drawing(options.drawing)
     seeds = [FIRST_SEED + SEED_STEP * number for number in range(options.mixes)]
-    mixes = []
-    for seed, measured in on_processes(partial(measure, options.drawing), seeds, options.workers):
-        if isinstance(measured, Failure):
-            print(f"mix {seed}: {measured.reason}", file=sys.stderr)
-            return 1
-        print(f"mix {seed}: measured", file=sys.stderr, flush=True)
-        mixes.append(measured)
+    measured = partial(measure, options.drawing)
+    mixes = list(measure_all("mix", measured, seeds, options.workers, lambda _: "measured").values())
     print_figures({**figures(mixes), **provenance(("numpy", "numba"))}, as_json=options.json)
     return 0
 

@@ -41,11 +41,19 @@ from pathlib import Path
 # Run as a file, it finds the packages beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.drawn_mixes import BASELINES, BEST_PLANS, RUN_SEEDS, Mix, add_options, measure
+from benchmarks.drawn_mixes import (
+    BASELINES,
+    BEST_PLANS,
+    RUN_SEEDS,
+    Mix,
+    add_options,
+    measure,
+    measure_all,
+    require_drawing,
+)
 from benchmarks.provenance import print_figures, provenance
 from benchmarks.small_cases import figures as small_figures
 from benchmarks.small_cases import ratios
-from experiments.sweeps.processes import Failure, on_processes
 
 
 def figures(mixes: Sequence[Mix], policy: str) -> dict[str, object]:
@@ -94,7 +102,7 @@ def _gap_closed(mixes: Mapping[int, Mix], gains: Mapping[int, float]) -> dict[st
 
 
 def main() -> int:
-    """Measure, and print the figures; returns 2 where the drawing is not there, 1 where a mix failed."""
+    """Measure, and print the figures; ends with 2 where the drawing is not there, with 1 where a mix fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first mix (default: %(default)s)")
     parser.add_argument("--mixes", type=int, default=20, help="how many mixes (default: %(default)s)")
@@ -102,28 +110,26 @@ def main() -> int:
     parser.add_argument("--policy", default="trainyard", help="the policy to compare (default: %(default)s)")
     add_options(parser)
     options = parser.parse_args()
-    if options.mixes and not options.drawing.is_file():
-        print(f"{options.drawing}: there is no such drawing of mixes; name one with --drawing", file=sys.stderr)
-        return 2
+    if options.mixes:
+        require_drawing(options.drawing)
     seeds = range(options.seed, options.seed + options.mixes)
-    mixes = []
-    for seed, measured in on_processes(partial(measure, options.drawing, options.policy), seeds, options.workers):
-        if isinstance(measured, Failure):
-            print(f"mix {seed}: {measured.reason}", file=sys.stderr)
-            return 1
-        own, base = measured.by_policy[options.policy], measured.baseline
-        print(f"mix {seed}: {(own.utilisation - base.utilisation) * 100:+.2f} points", file=sys.stderr, flush=True)
-        mixes.append(measured)
-    cases = {}
-    for number, found in on_processes(partial(ratios, options.policy), range(options.small_cases), options.workers):
-        if isinstance(found, Failure):
-            print(f"small case {number}: {found.reason}", file=sys.stderr)
-            return 1
-        print(f"small case {number}: {found.by_policy[options.policy]:.4f}", file=sys.stderr, flush=True)
-        cases[number] = found
+    policy = options.policy
+
+    def gain_words(mix: Mix) -> str:
+        return f"{(mix.by_policy[policy].utilisation - mix.baseline.utilisation) * 100:+.2f} points"
+
+    measured = partial(measure, options.drawing, policy)
+    mixes = list(measure_all("mix", measured, seeds, options.workers, gain_words).values())
+    cases = measure_all(
+        "small case",
+        partial(ratios, policy),
+        range(options.small_cases),
+        options.workers,
+        lambda found: f"{found.by_policy[policy]:.4f}",
+    )
     measures = {
-        **(figures(mixes, options.policy) if mixes else {}),
-        **(small_figures(cases, options.policy) if cases else {}),
+        **(figures(mixes, policy) if mixes else {}),
+        **(small_figures(cases, policy) if cases else {}),
     }
     print_figures({**measures, "seed": options.seed, **provenance(("numpy", "numba", "scipy"))}, as_json=options.json)
     return 0

@@ -148,7 +148,7 @@ def _edges(program: Program, calls: Sequence[PlacedCall], arguments: Sequence[La
         spec, to = program.spec(value), (sharding, placement)
         edge = Edge(number, value, spec, source, source_placement, *to, tuple(inputs))
         try:
-            edge.resharding  # noqa: B018 - raises where there is none
+            _ = edge.resharding  # raises where there is none
         except ValueError as error:
             raise ValueError(f"{program.name}: {program.call(edge.first_node).name}: {error}") from None
         yield edge
