@@ -150,6 +150,10 @@ def address_and_length(text: str, shortest: int) -> tuple[Address, int]:
     return parsed, int(length)
 
 
+_FIELD_BITS = 32, 32, 8, 16, 16
+"""Of the fields of a 5-tuple, in order."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class FiveTuple:
     """The header fields that identify a flow."""
@@ -162,7 +166,13 @@ class FiveTuple:
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[int]) -> Self:
-        """Return the 5-tuple of these fields, in order."""
+        """Return the 5-tuple of these fields, in order.
+
+        Raises ValueError where there are not five, or one is no integer that fits into its field.
+        """
+        for name, bits, number in zip(cls.__slots__, _FIELD_BITS, numbers, strict=True):
+            if not isinstance(number, int) or not 0 <= number < 1 << bits:
+                raise ValueError(f"expected {name} from 0 to {(1 << bits) - 1}, not {number!r:.40}")
         source, destination, *others = numbers
         return cls(Address(source), Address(destination), *others)
 

@@ -86,7 +86,7 @@ class DecisionDecoder:
         """
         try:
             decision = self._decode(number, previous, time_s)
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
             raise RecordError(f"plan {number} cannot be put together: {type(error).__name__}: {error}") from error
         self._last = decision
         return decision

@@ -46,6 +46,22 @@ def test_flows_read_like_addresses() -> None:
 
 
 @pytest.mark.parametrize(
+    ("numbers", "reason"),
+    [
+        ((1, 1 << 32, 17, 2, 3), "destination_address from 0 to 4294967295, not 4294967296"),
+        ((1, float("inf"), 17, 2, 3), "destination_address .* not inf"),
+        ((1, 2, 256, 2, 3), "protocol from 0 to 255, not 256"),
+        ((1, 2, 17, 2, -1), "destination_port .* not -1"),
+        ((1, 2, 17, 2), "shorter"),
+        ((1, 2, 17, 2, 3, 4), "longer"),
+    ],
+)
+def test_numbers_that_no_packet_has_are_refused(numbers: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        FiveTuple.of_numbers(numbers)
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("10.0.0.1", "like 192.168.7.11/26"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -309,6 +309,33 @@ def test_missing_and_wrong_lines_are_detected(record: list[str]) -> None:
         list(read_decisions("record", last))
     with pytest.raises(RecordError, match=rf"^record:{len(record) + 1}: the record has ended before"):
         list(read_decisions("record", [*record, record[1]]))
+
+
+@pytest.mark.parametrize("hostile", [1 << 64, float("inf"), -1])
+def test_hostile_numbers_in_facts_are_refused_with_the_plan_or_read(record: list[str], hostile: float) -> None:
+    plan = next(number for number, line in enumerate(record) if line.startswith('{"plan"'))
+    kinds = {json.loads(record[number]).get("fact"): number for number in range(1, plan)}
+    refused = 0
+    for number in kinds.values():
+        for changed in _with_each_number_replaced(json.loads(record[number]), hostile):
+            try:
+                list(read_decisions("record", [*record[:number], json.dumps(changed) + "\n", *record[number + 1 :]]))
+            except RecordError:
+                refused += 1
+    assert refused > 10
+
+
+def _with_each_number_replaced(value: object, by: float) -> Iterator[object]:
+    """Copies of a document of JSON; in each, one number is replaced."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from ({**value, key: changed} for changed in _with_each_number_replaced(part, by))
+    elif isinstance(value, list):
+        for place, part in enumerate(value[:20]):
+            changed_parts = _with_each_number_replaced(part, by)
+            yield from ([*value[:place], changed, *value[place + 1 :]] for changed in changed_parts)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield by
 
 
 def test_a_plan_that_would_differ_now_is_named(record: list[str]) -> None:
