@@ -9,7 +9,7 @@ from topologies.ecmp import MultipliedHash, SwitchHash, TabulatedHash
 PACKET_BYTES = 1500
 """The packet that queue depths are counted in, where a switch counts cells."""
 
-_CELL_BYTES = 80
+TOFINO_CELL_BYTES = 80
 """A cell of Tofino's packet buffer."""
 
 
@@ -47,5 +47,5 @@ _V1MODEL = TargetFacts("v1model", 510, MultipliedHash, 1000, 1, 1000)
 TARGETS: Mapping[Target, TargetFacts] = {
     Target.BMV2: _V1MODEL,
     Target.EMULATOR: _V1MODEL,
-    Target.TOFINO: TargetFacts("tna", 192, TabulatedHash, 1, -(-PACKET_BYTES // _CELL_BYTES), 1024),
+    Target.TOFINO: TargetFacts("tna", 192, TabulatedHash, 1, -(-PACKET_BYTES // TOFINO_CELL_BYTES), 1024),
 }

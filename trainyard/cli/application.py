@@ -61,7 +61,7 @@ class Commands(LazyGroup):
         ),
         "qos": LazyCommand(
             imported("trainyard.cli.qos:qos"),
-            "Print the configuration with which a switch serves levels: DSCP to queues, in strict priority.",
+            "Print the configuration with which a switch serves levels: queues in strict priority.",
         ),
         "policies": LazyCommand(
             imported("trainyard.cli.check:policies"),
