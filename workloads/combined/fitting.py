@@ -8,6 +8,11 @@ from workloads.combined.stages import cut
 from workloads.combined_workload import CombinedWorkload
 from workloads.described.timing import device_for
 
+MOST_GPUS = 65_536
+"""The most GPUs of a job."""
+MOST_STEPS = 200_000
+"""The most passes of all replicas over all stages in one direction; a task graph has some tasks for each."""
+
 
 def combined_problems(workload: CombinedWorkload, num_hosts: int, gpus_per_host: int) -> Iterator[Problem]:
     """Yield the problems of a workload on so many hosts, with their keys; none means that it can be expanded."""
@@ -19,11 +24,20 @@ def combined_problems(workload: CombinedWorkload, num_hosts: int, gpus_per_host:
         product = f"tensor x context x pipeline, {workload.tensor} x {workload.context} x {workload.pipeline}"
         yield Problem((), f"expected GPUs that are a multiple of {product}, got {num_gpus}")
         return
+    if num_gpus > MOST_GPUS:
+        yield Problem((), f"expected at most {MOST_GPUS:,} GPUs, got {num_gpus}")
+        return
     ranks = ranks_on(workload, [str(host) for host in range(num_hosts)], gpus_per_host)
     data = ranks.degrees.data
     if workload.batch % (data * workload.micro_batch):
         each = f"{data} replicas with micro-batches of {workload.micro_batch}"
         yield Problem(("batch",), f"expected a multiple of {data * workload.micro_batch}, for {each}", workload.batch)
+    steps = workload.batch // workload.micro_batch * workload.pipeline * workload.chunks_per_stage
+    if steps > MOST_STEPS:
+        product = f"batch / micro_batch x pipeline x chunks, {steps:,},"
+        yield Problem(
+            ("micro_batch",), f"expected one that makes {product} at most {MOST_STEPS:,}", workload.micro_batch
+        )
     shared = workload.context * data
     if shared % workload.expert:
         yield Problem(("expert",), f"expected a divisor of context x data, {shared}", workload.expert)

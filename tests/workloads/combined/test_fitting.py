@@ -45,6 +45,10 @@ def test_a_job_that_divides_has_no_problems() -> None:
         ({"chunks": 3, "schedule": "zero_bubble_v"}, ".chunks: expected 2 for schedule zero_bubble_v, got 3"),
         ({"model": "resnet-50", "device": H100, "tensor": 2}, ".tensor: expected 1: resnet-50 has no layer that it"),
         ({"zero": 4}, ".zero: expected less than or equal to 3, got 4"),
+        (
+            {"batch": 2**20},
+            ".micro_batch: expected one that makes batch / micro_batch x pipeline x chunks, 1,048,576, at",
+        ),
         ({"batch": -1}, ".batch: expected greater than 0, got -1"),
     ],
 )
