@@ -20,6 +20,7 @@ _CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
 _WITHOUT_MEMORY = frozenset(
     {
         "assign",
+        "assign_VL",
         "assign_header",
         "assign_header_stack",
         "assign_union",

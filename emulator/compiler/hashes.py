@@ -3,14 +3,26 @@
 Fields of invalid headers are left out, as in BMv2.
 """
 
+from dataclasses import dataclass
+
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import WORD_BITS, Field, Json, Layout, UnsupportedError
+from emulator.compiler.layout import WORD_BITS, Field, Header, Json, Layout, UnsupportedError
 
 Chunk = tuple[str, int]
 """Expression for a value, and its width in bits."""
 
-Run = tuple[str | None, list[Chunk]]
+
+@dataclass(frozen=True)
+class VariableRun:
+    """Eight bytes of a variable-length field, or fewer: expressions for their value and their number."""
+
+    value: str
+    num_bytes: str
+
+
+Run = tuple[str | None, list[Chunk] | VariableRun]
+"""What is hashed, and the condition under which it is."""
 
 
 class HashCompiler:
@@ -81,6 +93,9 @@ class HashCompiler:
                     header = self._layout.headers[field["value"][0]]
                     valid = None if header.metadata else f"{word(header.valid_word)} != U(0)"
                     found = self._layout.field(field["value"])
+                    if found.most_bytes:
+                        runs += [(valid, run) for run in _variable_runs(header)]
+                        continue
                     chunks = _chunks([word(index) for index in found.words], found.bits)
                 case "hexstr" if "bitwidth" in field:
                     bits = int(field["bitwidth"])
@@ -89,11 +104,23 @@ class HashCompiler:
                     chunks = _chunks([constant(value >> start) for start in range(0, bits, WORD_BITS)], bits)
                 case other:
                     raise UnsupportedError(f"hash input of type {other!r}", node)
-            if runs and runs[-1][0] == valid:
-                runs[-1][1].extend(chunks)
+            before = runs[-1] if runs else None
+            if before and before[0] == valid and isinstance(before[1], list):
+                before[1].extend(chunks)
             else:
                 runs.append((valid, chunks))
         return runs
+
+
+def _variable_runs(header: Header) -> list[VariableRun]:
+    assert header.variable is not None
+    size = word(header.length_word)
+    runs = []
+    for number, index in enumerate(reversed(header.variable.words)):
+        rest = f"({size} - min({size}, U({8 * number})))"
+        num_bytes = f"min({rest}, U(8))"
+        runs.append(VariableRun(f"shift_right({word(index)}, U(64) - U(8) * {num_bytes})", num_bytes))
+    return runs
 
 
 def _target(checksum: Json, layout: Layout) -> Field:
@@ -119,9 +146,13 @@ def _chunks(words: list[str], bits: int) -> list[Chunk]:
 
 def _over_bytes(update: str, source: str, runs: list[Run], node: Json) -> str:
     """Return a hash that reads its input in groups of up to eight bytes; the last one is padded with zeros."""
-    if any(sum(bits for _, bits in run) % 8 for _, run in runs[:-1]):
+    if any(isinstance(run, list) and sum(bits for _, bits in run) % 8 for _, run in runs[:-1]):
         raise UnsupportedError("a hash over headers of which one is not whole bytes", node)
     for valid, run in runs:
+        if isinstance(run, VariableRun):
+            size = f"np.int64({run.num_bytes})"
+            source = f"{update}({source}, {run.value}, {f'({size} if {valid} else 0)' if valid else size})"
+            continue
         for text, num_bytes in _byte_groups(run):
             source = f"{update}({source}, {text}, {f'{num_bytes} if {valid} else 0' if valid else num_bytes})"
     return source
@@ -148,6 +179,11 @@ def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
 def _over_bits(append: str, source: str, runs: list[Run]) -> str:
     """Return a hash state after all chunks; those of invalid headers have no bits."""
     for valid, run in runs:
+        if isinstance(run, VariableRun):
+            bits_of_run = f"U(8) * ({run.num_bytes})"
+            bits_if_valid = f"({bits_of_run} if {valid} else U(0))" if valid else bits_of_run
+            source = f"{append}({source}, {run.value}, {bits_if_valid})"
+            continue
         for text, bits in run:
             source = f"{append}({source}, {text}, {f'(U({bits}) if {valid} else U(0))' if valid else f'U({bits})'})"
     return source
@@ -155,22 +191,24 @@ def _over_bits(append: str, source: str, runs: list[Run]) -> str:
 
 def _first_bytes(runs: list[Run]) -> str:
     """Return the first eight bytes as a number, the last byte padded with zeros."""
-    chunks = [chunk for _, run in runs for chunk in run]
+    chunks = [chunk for _, run in runs if isinstance(run, list) for chunk in run]
     bits = sum(width for _, width in chunks)
-    if bits <= WORD_BITS and not any(valid for valid, _ in runs):
+    if bits <= WORD_BITS and not any(valid or isinstance(run, VariableRun) for valid, run in runs):
         return _concatenated([*chunks, ("U(0)", -bits % 8)] if bits % 8 else chunks)
     return f"identity_finish({_over_bits('identity_add', '(U(0), U(0))', runs)})"
 
 
 def _sum_of_words(runs: list[Run]) -> str:
     """Return the sum of the 16-bit words that the fields form, padded with zeros at the end."""
-    bits_of = [sum(width for _, width in run) for _, run in runs]
-    if any(valid and bits % 16 for (valid, _), bits in zip(runs[:-1], bits_of, strict=False)):
-        # A header that may be invalid changes how later bits are cut into words.
+    fixed = [(valid, run) for valid, run in runs if isinstance(run, list)]
+    bits_of = [sum(width for _, width in run) for _, run in fixed]
+    odd = any(valid and bits % 16 for (valid, _), bits in zip(fixed[:-1], bits_of, strict=False))
+    if odd or len(fixed) < len(runs):
+        # What may be missing or shorter changes how later bits are cut into words.
         return f"({_over_bits('csum16_add', 'U(0)', runs)} >> U(8))"
     remaining = (sum(bits_of) + 15) // 16 * 16
     terms = []
-    for (valid, run), bits in zip(runs, bits_of, strict=True):
+    for (valid, run), bits in zip(fixed, bits_of, strict=True):
         total = " + ".join(_words16(run, remaining))
         remaining -= bits
         terms.append(f"(({total}) if {valid} else U(0))" if valid else total)

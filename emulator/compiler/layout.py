@@ -8,10 +8,14 @@ from typing import Any
 
 from emulator.compiler.exposure import exposed_fields
 from emulator.compiler.jumps import repeats
+from emulator.engine.state import OCTETS
 
 Json = dict[str, Any]
 
 WORD_BITS = 64
+
+LENGTH = "$length"
+_LENGTH_BITS = 16
 
 
 class UnsupportedError(Exception):
@@ -45,7 +49,8 @@ def words_of(bits: int) -> int:
 class Field:
     """A field of a header or metadata instance: its words and its place in the header.
 
-    ``word`` is the first word and holds the lowest bits. A signed field is kept in two's complement.
+    ``word`` is the first word and holds the lowest bits. A signed field is kept in two's complement. A variable-length
+    field holds at most ``most_bytes`` bytes, from its highest bits on, followed by zeros; any other one has 0 there.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Field:
     word: int
     bit_offset: int
     signed: bool = False
+    most_bytes: int = 0
 
     @cached_property
     def mask(self) -> int:
@@ -67,7 +73,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Header:
-    """A header or metadata instance; ``valid_word`` holds its validity."""
+    """A header or metadata instance; ``valid_word`` holds its validity.
+
+    A variable-length field is the last one of the program's. Behind it stands ``LENGTH``, its number of bytes, which is
+    no part of the packet.
+    """
 
     name: str
     metadata: bool
@@ -76,8 +86,23 @@ class Header:
 
     @cached_property
     def num_bytes(self) -> int:
-        """Bytes of the header on the wire."""
-        return sum(field.bits for field in self.fields.values()) // 8
+        """Bytes of the header on the wire, without those of a variable-length field."""
+        return sum(field.bits for field in self.fixed_fields) // 8
+
+    @cached_property
+    def fixed_fields(self) -> tuple[Field, ...]:
+        """Fields of the packet that always have the same width."""
+        return tuple(field for name, field in self.fields.items() if name != LENGTH and not field.most_bytes)
+
+    @cached_property
+    def variable(self) -> Field | None:
+        """Variable-length field, None if there is none."""
+        return next((field for field in self.fields.values() if field.most_bytes), None)
+
+    @property
+    def length_word(self) -> int:
+        """Word with the number of bytes of the variable-length field."""
+        return self.fields[LENGTH].word
 
 
 @dataclass(frozen=True)
@@ -154,30 +179,42 @@ class Layout:
     def _place_exposed(self, program: Json, types: dict[str, Json]) -> dict[tuple[str, str], int]:
         """Reserve words for the fields that may be read while their header is invalid; return the first of each."""
         found, first = exposed_fields(program), self.num_words
-        exposed = {
-            (instance["name"], name): self._take(words_of(bits))
-            for instance in program["headers"]
-            for name, bits, *_ in types[instance["header_type"]]["fields"]
-            if (instance["name"], name) in found and bits != "*"
-        }
+        exposed: dict[tuple[str, str], int] = {}
+        for instance in program["headers"]:
+            header_type = types[instance["header_type"]]
+            for name, bits, *_ in header_type["fields"]:
+                if (instance["name"], name) in found:
+                    most_bytes = _most_bytes(header_type) if bits == "*" else 0
+                    exposed[instance["name"], name] = self._take(words_of(8 * most_bytes or bits))
+                    if most_bytes:
+                        exposed[instance["name"], LENGTH] = self._take(1)
         self.exposed_words = range(first, self.num_words)
         return exposed
 
     def _place(self, instance: Json, header_type: Json, valid_word: int, exposed: dict[tuple[str, str], int]) -> Header:
         fields: dict[str, Field] = {}
         bit_offset = 0
-        for name, bits, *flags in header_type["fields"]:
+        for name, width, *flags in header_type["fields"]:
+            bits, most_bytes = width, 0
             qualified = f"{instance['name']}.{name}"
             signed, saturating = (*flags, False, False)[:2]
-            if bits == "*":
-                raise UnsupportedError(f"variable-length field {qualified}", header_type)
+            if LENGTH in fields:
+                raise UnsupportedError(f"field {qualified} behind a variable-length field", header_type)
+            if width == "*":
+                most_bytes = _most_bytes(header_type)
+                bits = WORD_BITS * words_of(8 * most_bytes)
             if saturating:
                 raise UnsupportedError(f"saturating field {qualified}", header_type)
             word = exposed.get((instance["name"], name))
             if word is None:
                 word = self._take(words_of(bits))
-            fields[name] = Field(qualified, bits, word, bit_offset, bool(signed))
-            bit_offset += bits
+            fields[name] = Field(qualified, bits, word, bit_offset, bool(signed), most_bytes)
+            if most_bytes:
+                length = exposed.get((instance["name"], LENGTH))
+                length = self._take(1) if length is None else length
+                fields[LENGTH] = Field(f"{instance['name']}.{LENGTH}", _LENGTH_BITS, length, 0)
+            else:
+                bit_offset += bits
         if not instance["metadata"] and bit_offset % 8:
             raise UnsupportedError(f"header {instance['name']} of {bit_offset} bits (not whole bytes)", header_type)
         return Header(instance["name"], instance["metadata"], fields, valid_word)
@@ -187,6 +224,17 @@ class Layout:
         first = self.num_words
         self.num_words += count
         return first
+
+
+def _most_bytes(header_type: Json) -> int:
+    """Return the most bytes that the variable-length field of a header may have."""
+    fixed_bits = sum(bits for _, bits, *_ in header_type["fields"] if bits != "*")
+    longest = header_type.get("max_length")
+    if not isinstance(longest, int) or not 0 < longest - fixed_bits // 8 <= OCTETS:
+        raise UnsupportedError(
+            f"header type {header_type['name']!r} of at most {longest!r} bytes (a packet keeps {OCTETS})", header_type
+        )
+    return longest - int(fixed_bits) // 8
 
 
 def _has_exit(program: Json) -> bool:

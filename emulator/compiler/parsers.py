@@ -12,13 +12,16 @@ from emulator.compiler.functions import Function, function_name
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import WORD_BITS, Header, Json, Layout, Stack, UnsupportedError, part_of
 from emulator.compiler.references import branches
-from emulator.compiler.wire import bits_source, extract_source
+from emulator.compiler.wire import bits_source, extract_source, extract_variable_source
 from emulator.engine.state import OCTETS
 
 STATE_PARAMETERS = "phv, octets, at, end"
 PACKET_TOO_SHORT = "PacketTooShort"
 STACK_OUT_OF_BOUNDS = "StackOutOfBounds"
+HEADER_TOO_SHORT = "HeaderTooShort"
 INVALID_ARGUMENT = "ParserInvalidArgument"
+
+_EXTRACTS = ("extract", "extract_VL")
 
 Goto = Callable[[str | None], list[str]]
 """Returns the lines that continue with a state, or end the parser."""
@@ -71,8 +74,9 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
             return 0
         ahead = _lookahead_bytes(states[name])
         for operation in states[name]["parser_ops"]:
-            if operation["op"] == "extract":
-                ahead += _extracted(operation, layout)[0].num_bytes
+            if operation["op"] in _EXTRACTS:
+                header = _extracted(operation, layout)[0]
+                ahead += header.num_bytes + (header.variable.most_bytes if header.variable else 0)
         return ahead + max((longest(transition["next_state"]) for transition in states[name]["transitions"]), default=0)
 
     found = longest(parser["init_state"])
@@ -119,7 +123,7 @@ def _require_progress(states: dict[str, Json], layout: Layout) -> None:
 
 def _extracts(state: Json, layout: Layout) -> bool:
     with part_of(state, _place(state)):
-        extracted = [_extracted(operation, layout) for operation in state["parser_ops"] if operation["op"] == "extract"]
+        extracted = [_extracted(operation, layout) for operation in state["parser_ops"] if operation["op"] in _EXTRACTS]
     return any(header.num_bytes for header, _ in extracted)
 
 
@@ -221,6 +225,8 @@ class _StateCompiler:
                     )
                     lines.append(f"{following} += U(1)")
                 return [*lines, f"at += U({header.num_bytes})"]
+            case "extract_VL":
+                return self._extract_variable(operation, expressions.index(parameters[1]))
             case "set":
                 fields = expressions.references.targets(parameters[0])
                 cases = [(when, assigned(f, expressions.words(parameters[1], len(f.words)))) for when, f in fields]
@@ -237,6 +243,26 @@ class _StateCompiler:
                 [statement] = parameters
                 return self._actions.statement(statement)
         raise UnsupportedError(f"parser operation {operation['op']!r}")
+
+    def _extract_variable(self, operation: Json, bits: str) -> list[str]:
+        """Extract a header with a field of so many bits, with BMv2's errors in its order."""
+        header, stack = _extracted(operation, self._layout)
+        if header.variable is None:
+            raise UnsupportedError(f"a length for header {header.name!r}, which has no variable-length field")
+        lines = [] if stack is None else self._require_room(stack)
+        lines += [f"bits = {bits}", "if bits & U(7) != U(0):", *self._failing(INVALID_ARGUMENT), "size = bits >> U(3)"]
+        lines += self._require(f"size + {constant(header.num_bytes)}")
+        lines += [f"if size > {constant(header.variable.most_bytes)}:", *self._failing(HEADER_TOO_SHORT)]
+        if stack is None:
+            lines += [*self._extract(header), *extract_variable_source(header, "size")]
+        else:
+            following = word(stack.next_word)
+            cases: list[tuple[str | None, list[str]]] = [
+                (f"{following} == U({n})", [*self._extract(h), *extract_variable_source(h, "size")])
+                for n, h in enumerate(stack.headers)
+            ]
+            lines += [*branches(cases), f"{following} += U(1)"]
+        return [*lines, f"at += size + {constant(header.num_bytes)}"]
 
     def _extract(self, header: Header) -> list[str]:
         return [*extract_source(header), *self._headers.valid(header)[1:]]

@@ -83,6 +83,8 @@ class CopyCompiler:
             if element["type"] != "field":
                 raise UnsupportedError(f"element of type {element['type']!r} in field list {node['name']!r}", node)
             field = self._layout.field(element["value"])
+            if field.most_bytes:
+                raise UnsupportedError(f"variable-length field {field.name} in field list {node['name']!r}", node)
             found += range(field.word, field.word + -(-field.bits // _WORD_BITS))
         return found
 

@@ -370,6 +370,8 @@ def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
             name = key.get("name") or ".".join(key["target"])
             raise UnsupportedError(f"{key['match_type']} match on {name!r} in table {node['name']!r}", node)
         kind, field = MatchKind(key["match_type"]), layout.field(key["target"])
+        if field.most_bytes:
+            raise UnsupportedError(f"match on the variable-length field {field.name} in table {node['name']!r}", node)
         alone = kind in (MatchKind.LPM, MatchKind.RANGE) or len(field.words) > 1
         if used + field.bits > WORD_BITS or alone:
             current, used = current + 1, 0

@@ -52,9 +52,10 @@ METERS = SmallProgram("meters")
 PASSING = SmallProgram("passing")
 LOOPS = SmallProgram("loops")
 DIFFERING = SmallProgram("differing")
+OPTIONS = SmallProgram("options")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING)
+EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS)
 
 
 class EmulatedProgram:

@@ -14,7 +14,14 @@ from emulator.entries import (
     GroupReference,
     MemberReference,
 )
-from tests.emulator.evaluator import PACKET_TOO_SHORT, STACK_OUT_OF_BOUNDS, Evaluator, Packet, ParserError
+from tests.emulator.evaluator import (
+    HEADER_TOO_SHORT,
+    PACKET_TOO_SHORT,
+    STACK_OUT_OF_BOUNDS,
+    Evaluator,
+    Packet,
+    ParserError,
+)
 from tests.emulator.lone_switch import Sent
 from tests.emulator.matching import has_priorities, initial_entries, masked_bits, takes
 from tests.emulator.programs import Json
@@ -72,7 +79,8 @@ class Interpreter(Evaluator):
         """Parser, checksums and ingress."""
         self.parse(packet)
         for checksum in self.checksums(packet, "verify"):
-            if self.get(packet, checksum["target"]) != self.calculated(packet, checksum["calculation"]):
+            held = self.get(packet, checksum["target"]) & (1 << self.width(checksum["target"])) - 1
+            if held != self.calculated(packet, checksum["calculation"]):
                 self.set(packet, ["standard_metadata", "checksum_error"], 1)
         self._control(packet, "ingress")
 
@@ -109,14 +117,17 @@ class Interpreter(Evaluator):
     def _next_state(self, packet: Packet, state: Json) -> str | None:
         for operation in state["parser_ops"]:
             target = operation["parameters"][0]
-            if operation["op"] == "extract" and target["type"] == "stack":
-                elements, number = self.stacks[target["value"]], packet.following.get(target["value"], 0)
-                if number == len(elements):
-                    raise ParserError(STACK_OUT_OF_BOUNDS)
-                self._extract(packet, elements[number])
-                packet.following[target["value"]] = number + 1
-            elif operation["op"] == "extract":
-                self._extract(packet, target["value"])
+            if operation["op"] in ("extract", "extract_VL"):
+                bits = self.value(packet, operation["parameters"][1]) if operation["op"] == "extract_VL" else 0
+                header, following_of = target["value"], target["value"] if target["type"] == "stack" else None
+                if following_of:
+                    elements, number = self.stacks[following_of], packet.following.get(following_of, 0)
+                    if number == len(elements):
+                        raise ParserError(STACK_OUT_OF_BOUNDS)
+                    header = elements[number]
+                self._extract(packet, header, bits)
+                if following_of:
+                    packet.following[following_of] = packet.following.get(following_of, 0) + 1
             elif operation["op"] == "set":
                 self.set(packet, self.reference(packet, target), self.value(packet, operation["parameters"][1]))
             elif operation["op"] == "primitive":
@@ -143,13 +154,22 @@ class Interpreter(Evaluator):
                 return following
         return None
 
-    def _extract(self, packet: Packet, header: str) -> None:
-        entries = self.types[self.headers[header]["header_type"]]
-        num_bytes = sum(entry[1] for entry in entries) // 8
+    def _extract(self, packet: Packet, header: str, variable_bits: int = 0) -> None:
+        kind = next(k for k in self.program["header_types"] if k["name"] == self.headers[header]["header_type"])
+        fixed = sum(entry[1] for entry in kind["fields"] if entry[1] != "*") // 8
+        num_bytes, odd_bits = divmod(variable_bits, 8)
+        if odd_bits:
+            raise ParserError(INVALID_ARGUMENT)
+        num_bytes += fixed
         if packet.position + num_bytes > len(packet.octets):
             raise ParserError(PACKET_TOO_SHORT)
+        if "max_length" in kind and num_bytes > kind["max_length"]:
+            raise ParserError(HEADER_TOO_SHORT)
         offset = 0
-        for name, width, *_ in entries:
+        for name, width, *_ in kind["fields"]:
+            if width == "*":
+                packet.octets_of[header, name] = packet.octets[packet.position + fixed : packet.position + num_bytes]
+                continue
             packet.fields[header, name] = packet.bits(offset, width)
             offset += width
         self._make_valid(packet, header)
@@ -172,9 +192,13 @@ class Interpreter(Evaluator):
         for header in self.program["deparsers"][0]["order"]:
             if header in packet.valid:
                 value = width = 0
+                variable = b""
                 for name, bits, *_ in self.types[self.headers[header]["header_type"]]:
+                    if bits == "*":
+                        variable = packet.octets_of.get((header, name), b"")
+                        continue
                     value, width = value << bits | packet.fields.get((header, name), 0), width + bits
-                headers += value.to_bytes(width // 8, "big")
+                headers += value.to_bytes(width // 8, "big") + variable
         return headers + packet.octets[packet.position :]
 
     # ---- control flow -----------------------------------------------------------------------------------------------
@@ -283,6 +307,9 @@ class Interpreter(Evaluator):
             case "assign":
                 value = self.value(packet, parameters[1], arguments)
                 self.set(packet, self.reference(packet, parameters[0], arguments), value)
+            case "assign_VL":
+                to, of = (tuple(part["value"]) for part in parameters)
+                packet.octets_of[to] = packet.octets_of.get(of, b"")
             case "exit":
                 packet.has_exited = True
             case "log_msg":
@@ -366,6 +393,8 @@ class Interpreter(Evaluator):
             for name, *_ in self.types[self.headers[one]["header_type"]]:
                 left, right = (packet.fields.get((header, name), 0) for header in (one, other))
                 packet.fields |= {(one, name): right, (other, name): left}
+                held = [packet.octets_of.get((header, name), b"") for header in (other, one)]
+                packet.octets_of |= {(one, name): held[0], (other, name): held[1]}
         packet.valid -= {header for number, header in enumerate(elements) if number not in moved}
 
     def _declared(self, kind: str, name: str) -> Json:
@@ -383,6 +412,7 @@ class Interpreter(Evaluator):
         if header not in packet.valid:
             for name, *_ in self.types[self.headers[header]["header_type"]]:
                 packet.fields[header, name] = 0
+                packet.octets_of[header, name] = b""
         self._make_valid(packet, header)
 
     def _copy_header(self, packet: Packet, target: str, source: str) -> None:
@@ -391,7 +421,8 @@ class Interpreter(Evaluator):
             return
         self._make_valid(packet, target)
         for name, *_ in self.types[self.headers[source]["header_type"]]:
-            packet.fields[target, name] = packet.fields[source, name]
+            packet.fields[target, name] = packet.fields.get((source, name), 0)
+            packet.octets_of[target, name] = packet.octets_of.get((source, name), b"")
 
 
 def _count(cells: dict[Any, list[int]], cell: Any, length: int) -> None:

@@ -70,6 +70,25 @@ def field(header_type: str, *entry: Any) -> Patch:
     return patch
 
 
+def with_options(program: Json) -> None:
+    """Give the IPv4 header a variable-length field."""
+    found = next(node for node in program["header_types"] if node["name"] == "ipv4_t")
+    found["fields"].append(["options", "*"])
+    found["max_length"] = 60
+
+
+def varbit_key(program: Json) -> None:
+    """Match on a variable-length field."""
+    with_options(program)
+    table(program)["key"][0]["target"] = ["ipv4", "options"]
+
+
+def varbit_number(program: Json) -> None:
+    """Compare a variable-length field with a number."""
+    with_options(program)
+    condition(binary("==", {"type": "field", "value": ["ipv4", "options"]}, ONE))(program)
+
+
 def condition(expression: Json) -> Patch:
     """Compute the ingress's first condition otherwise."""
     return lambda program: program["pipelines"][0]["conditionals"][0].update(expression=expression)
@@ -142,7 +161,17 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "extern": (named("extern_instances"), r"extern instances \(thing\)"),
     "header union stack": (named("header_union_stacks"), r"header union stacks \(thing\)"),
     "saturating field": (field("ports_t", "full", 8, False, True), r"saturating field ports\.full"),
-    "varbit": (field("ipv4_t", "options", "*"), r"variable-length field ipv4\.options"),
+    "varbit without a limit": (field("ipv4_t", "options", "*"), "header type 'ipv4_t' of at most None bytes"),
+    "field behind a varbit": (
+        lambda program: (
+            field("ipv4_t", "options", "*")(program),
+            field("ipv4_t", "more", 8)(program),
+            next(node for node in program["header_types"] if node["name"] == "ipv4_t").update(max_length=60),
+        ),
+        r"field ipv4\.more behind a variable-length field",
+    ),
+    "key of a varbit": (varbit_key, r"match on the variable-length field ipv4\.options"),
+    "varbit as a number": (varbit_number, r"the variable-length field ipv4\.options as a number"),
     "odd header": (field("ports_t", "odd", 3, False), r"header ports of 35 bits"),
     "valid key": (key_kind("valid"), "valid match on 'source_address'"),
     "two prefixes": (
@@ -203,7 +232,12 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         entries(*({**ENTRY, "match_key": [{**ENTRY["match_key"][0], "key": hex(key)}]} for key in range(2)), size=1),
         "table 'ingress.level' of size 1 with 2 entries",
     ),
-    "extract varbit": (parser_operation("extract_VL", type="regular", value="ipv4"), "operation 'extract_VL'"),
+    "length of a header without varbit": (
+        lambda program: parser_state(program)["parser_ops"].insert(
+            0, {"op": "extract_VL", "parameters": [{"type": "regular", "value": "ipv4"}, ONE]}
+        ),
+        "a length for header 'ipv4', which has no variable-length field in parser state 'start'",
+    ),
     "transition by value set": (
         transition(type="parse_vset"),
         "transition of type 'parse_vset' in parser state 'start'",
