@@ -70,8 +70,9 @@ class Drops:
     """Packets that a switch has dropped so far, by reason.
 
     ``no_such_port`` counts packets that left by a port without a cable, ``no_group`` those for a multicast group
-    without replicas, ``too_many_passes`` those that were copied, resubmitted or recirculated too often in a row, and
-    ``too_many_repeats`` those for which an action repeated a loop too often.
+    without replicas, ``too_many_passes`` those that were copied, resubmitted or recirculated too often in a row,
+    ``too_many_repeats`` those for which an action repeated a loop too often, and ``failed_assertions`` those for which
+    an ``assert`` or ``assume`` did not hold.
     """
 
     by_program: int
@@ -83,3 +84,4 @@ class Drops:
     no_group: int
     too_many_passes: int
     too_many_repeats: int
+    failed_assertions: int

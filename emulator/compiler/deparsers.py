@@ -7,7 +7,7 @@ from emulator.compiler.layout import Header, Json, Layout, UnsupportedError
 from emulator.compiler.wire import emit_source, emit_variable_source
 from emulator.engine.state import OCTETS
 
-DROPPED, TOO_LARGE, ENDLESS = -1, -2, -3
+DROPPED, TOO_LARGE, HALTED = -1, -2, -3
 
 
 def deparser_function(program: Json, layout: Layout, actions: ActionCompiler) -> Function:

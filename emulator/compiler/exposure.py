@@ -6,6 +6,7 @@ and finds out where a header is certainly valid: behind a test of its validity, 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,9 +20,20 @@ _Headers = frozenset[str]
 _MOVES = frozenset({"push", "pop", "assign_header_stack", "assign_union"})
 
 
-def exposed_fields(program: _Node) -> frozenset[_Field]:
-    """Return header and name of every field that may be read while its header is invalid."""
-    return _Exposure(program).all()
+@dataclass(frozen=True)
+class Exposed:
+    """Fields that may be read while their header is invalid, by header and name: at all, and behind the queue."""
+
+    fields: frozenset[_Field]
+    behind_queue: frozenset[_Field]
+
+
+def exposed_fields(program: _Node) -> Exposed:
+    """Return the fields that may be read while their header is invalid."""
+    exposure = _Exposure(program)
+    before = exposure.before_queue()
+    behind = exposure.behind_queue()
+    return Exposed(before | behind, behind)
 
 
 def _inside(node: _Node) -> _Node:
@@ -52,19 +64,38 @@ class _Exposure:
     def _actions(self) -> dict[int, _Node]:
         return {action["id"]: action for action in self._program["actions"]}
 
-    def all(self) -> frozenset[_Field]:
-        """Follow the whole program."""
+    def before_queue(self) -> frozenset[_Field]:
+        """Follow parser, verified checksums and ingress."""
+        self._found = set()
         for parser in self._program["parsers"]:
             if "parse_states" in parser:
                 self._parser(parser)
-        for checksum in self._program["checksums"]:
-            condition = checksum.get("if_cond")
-            known = self._condition(condition, frozenset())[0] if condition else frozenset()
-            self._read({"type": "field", "value": checksum["target"]}, known)
+        self._checksums("verify")
         for pipeline in self._program["pipelines"]:
-            self._pipeline(pipeline)
+            if pipeline["name"] != "egress":
+                self._pipeline(pipeline)
+        return self._with_stacks()
+
+    def behind_queue(self) -> frozenset[_Field]:
+        """Follow egress, updated checksums and deparser."""
+        self._found = set()
+        for pipeline in self._program["pipelines"]:
+            if pipeline["name"] == "egress":
+                self._pipeline(pipeline)
+        self._checksums("update")
         for deparser in self._program["deparsers"]:
             self._statements(deparser.get("primitives", ()), frozenset())
+        return self._with_stacks()
+
+    def _checksums(self, purpose: str) -> None:
+        for checksum in self._program["checksums"]:
+            if checksum[purpose]:
+                condition = checksum.get("if_cond")
+                known = self._condition(condition, frozenset())[0] if condition else frozenset()
+                if purpose == "verify":
+                    self._read({"type": "field", "value": checksum["target"]}, known)
+
+    def _with_stacks(self) -> frozenset[_Field]:
         for elements in self._stacks.values():  # push and pop move what is left, too
             names = {name for header, name in self._found if header in elements}
             self._found |= {(header, name) for header in elements for name in names}
@@ -94,6 +125,8 @@ class _Exposure:
                     known = self._made_valid(target["value"], known)
                 case "extract" | "extract_VL":
                     self._read(operation["parameters"][1:], known)
+                    if target["type"] != "stack":
+                        known = known - self._beside(target)
                 case "primitive":
                     known = self._statements([target], known)
                 case "set":
@@ -103,6 +136,13 @@ class _Exposure:
                     self._read(operation["parameters"], known)
         self._read(state["transition_key"], known)
         return known
+
+    def _beside(self, target: _Node) -> set[str]:
+        """Return the headers of all unions one of which an extraction fills."""
+        if target["type"] == "regular":
+            return {other for union in self._unions.values() if target["value"] in union for other in union}
+        name = target["value"][0]
+        return {header for union, headers in self._unions.items() if union.startswith(f"{name}[") for header in headers}
 
     def _pipeline(self, pipeline: _Node) -> None:
         kinds = ("tables", "conditionals", "action_calls")

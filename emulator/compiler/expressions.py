@@ -65,7 +65,7 @@ class ExpressionCompiler:
     @property
     def references(self) -> References:
         """Resolver of the names in nodes."""
-        return References(self.layout, self.index)
+        return References(self.layout, self.place)
 
     def value(self, node: Json) -> str:
         """Return an expression for a boolean, or for the low 64 bits of a number."""
@@ -79,6 +79,14 @@ class ExpressionCompiler:
         if found.num_words == 1:
             return self.words(node, 1)
         return call("index", found.num_words, self.words(node, found.num_words))
+
+    def place(self, node: Json) -> str:
+        """Return an expression for an index into a stack or array; a negative one is behind the end."""
+        found = self.range_of(node)
+        if not found.signed:
+            return self.index(node)
+        words = self.words(node, found.num_words)
+        return words if found.num_words == 1 else call("index", found.num_words, words)
 
     def is_boolean(self, node: Json) -> bool:
         """Return whether a node is a condition and not a number."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from emulator.compiler.exposure import exposed_fields
-from emulator.compiler.jumps import repeats
+from emulator.compiler.jumps import may_halt
 from emulator.engine.state import OCTETS
 
 Json = dict[str, Any]
@@ -119,21 +119,23 @@ class Layout:
 
     Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
     header is invalid (``exposed_words``), and metadata. The offset of the payload comes last. ``exit_word`` is not 0
-    after an action has ended the control, ``repeats_word`` after one has repeated a loop too often; a program without
-    ``exit``, or without loops in actions, has no such word.
+    after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped; a
+    program that does neither has no such word.
     """
 
     def __init__(self, program: Json) -> None:
-        if program.get("header_union_stacks"):
-            raise UnsupportedError(f"header union stacks ({program['header_union_stacks'][0]['name']})")
         types = {header_type["name"]: header_type for header_type in program["header_types"]}
         instances = sorted(program["headers"], key=lambda header: not header["metadata"])
         self.headers: dict[str, Header] = {}
         self.num_words = 0
         valid_words = {instance["name"]: self._take(1) for instance in instances}
-        next_words = {stack["name"]: self._take(1) for stack in program.get("header_stacks", ())}
+        next_words = {
+            stack["name"]: self._take(1)
+            for kind in ("header_stacks", "header_union_stacks")
+            for stack in program.get(kind, ())
+        }
         self.exit_word = self._take(1) if _has_exit(program) else None
-        self.repeats_word = self._take(1) if repeats(program["actions"]) else None
+        self.halt_word = self._take(1) if may_halt(program["actions"]) else None
         exposed = self._place_exposed(program, types)
         self.first_metadata_word = self.initial_words = self.num_words
         for instance in instances:
@@ -160,6 +162,24 @@ class Layout:
             union["name"]: tuple(by_id[number] for number in union["header_ids"])
             for union in program.get("header_unions", ())
         }
+        self.union_stacks = self._union_stacks(program, next_words)
+        self.next_words = tuple(next_words.values())
+
+    def _union_stacks(self, program: Json, next_words: dict[str, int]) -> dict[tuple[str, str], Stack]:
+        """Return every stack of unions, taken apart: for each member of the union, a stack of its headers."""
+        members = {
+            kind["name"]: [name for name, _ in kind["headers"]] for kind in program.get("header_union_types", ())
+        }
+        unions = {union["id"]: self.unions[union["name"]] for union in program.get("header_unions", ())}
+        return {
+            (stack["name"], name): Stack(
+                stack["name"],
+                tuple(unions[number][position] for number in stack["header_union_ids"]),
+                next_words[stack["name"]],
+            )
+            for stack in program.get("header_union_stacks", ())
+            for position, name in enumerate(members[stack["union_type"]])
+        }
 
     def field(self, reference: list[str]) -> Field:
         """Return the field of a JSON reference [header, field]."""
@@ -178,17 +198,21 @@ class Layout:
 
     def _place_exposed(self, program: Json, types: dict[str, Json]) -> dict[tuple[str, str], int]:
         """Reserve words for the fields that may be read while their header is invalid; return the first of each."""
-        found, first = exposed_fields(program), self.num_words
+        exposure, first = exposed_fields(program), self.num_words
+        behind_queue: set[int] = set()
         exposed: dict[tuple[str, str], int] = {}
         for instance in program["headers"]:
             header_type = types[instance["header_type"]]
             for name, bits, *_ in header_type["fields"]:
-                if (instance["name"], name) in found:
+                if (instance["name"], name) in exposure.fields:
                     most_bytes = _most_bytes(header_type) if bits == "*" else 0
                     exposed[instance["name"], name] = self._take(words_of(8 * most_bytes or bits))
                     if most_bytes:
                         exposed[instance["name"], LENGTH] = self._take(1)
+                    if (instance["name"], name) in exposure.behind_queue:
+                        behind_queue |= {*range(exposed[instance["name"], name], self.num_words)}
         self.exposed_words = range(first, self.num_words)
+        self.exposed_behind_queue = frozenset(behind_queue)
         return exposed
 
     def _place(self, instance: Json, header_type: Json, valid_word: int, exposed: dict[tuple[str, str], int]) -> Header:

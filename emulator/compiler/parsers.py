@@ -161,6 +161,9 @@ def _extracted(operation: Json, layout: Layout) -> tuple[Header, Stack | None]:
         case "stack":
             stack = layout.stacks[target["value"]]
             return stack.headers[0], stack
+        case "union_stack":
+            stack = layout.union_stacks[tuple(target["value"])]
+            return stack.headers[0], stack
     raise UnsupportedError(f"extraction into a {target['type']!r}", operation)
 
 

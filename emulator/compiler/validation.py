@@ -30,11 +30,13 @@ _PARAMETERS = {
     "_jump_if_zero": 2,
     "add_header": 1,
     "advance": 1,
+    "assert": 1,
     "assign": 2,
     "assign_VL": 2,
     "assign_header": 2,
     "assign_header_stack": 2,
     "assign_union": 2,
+    "assume": 1,
     "clone_egress_pkt_to_egress": 2,
     "clone_ingress_pkt_to_egress": 2,
     "count": 2,
@@ -336,6 +338,8 @@ class _Validation:
                     _require_width(f"a lookahead of {owner}", number)
             case "hexstr":
                 _require_hexadecimal(owner, value)
+            case "header" if isinstance(value, str) and value in self._names["header_unions"]:
+                pass  # p4c calls an element of a stack of unions a header
             case str() if kind in _LISTS:
                 _require(owner, kind.replace("_", " "), value, self._names[_LISTS[kind]])
 

@@ -2,7 +2,7 @@
 
 It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
 ``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
-``# end`` appear only in programs that copy packets, those between ``# repeats`` and ``# end`` only where actions have
+``# end`` appear only in programs that copy packets, those between ``# halts`` and ``# end`` only where actions have
 loops, and those between ``# wires`` and ``# end`` only where real interfaces are attached.
 """
 
@@ -10,12 +10,12 @@ import re
 
 from emulator.engine.replication import REPLICATION_SOURCE
 
-_SECTION = re.compile(r"^ *# (replication|repeats|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^ *# (replication|halts|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
-def loop_source(*, replicates: bool, repeats: bool, is_wired: bool) -> str:
+def loop_source(*, replicates: bool, halts: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
-    wanted = {"replication": replicates, "repeats": repeats, "wires": is_wired}
+    wanted = {"replication": replicates, "halts": halts, "wires": is_wired}
     parts = [REPLICATION_SOURCE] * replicates + [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
     return "\n".join(_SECTION.sub(lambda found: found[2] if wanted[found[1]] else "", part) for part in parts)
 
@@ -24,9 +24,9 @@ _LOOP_SOURCE = '''
 @njit(forceinline=True, **INNER_OPTIONS)
 def forward(state, memory, switch, packet, port):
     """A packet has passed ingress: it joins a queue of its egress port."""
-    # repeats
-    if port == ENDLESS:
-        state.drops[switch, TOO_MANY_REPEATS] += 1
+    # halts
+    if port == HALTED:
+        state.drops[switch, TOO_MANY_REPEATS + np.int64(state.phv[HALT_WORD]) - 1] += 1
         release_packet(state, packet)
         return
     # end
@@ -133,7 +133,12 @@ def start(state, memory, link):
             packets[packet, PACKET_LENGTH] += size - payload
             packets[packet, PACKET_STORED] += size - payload
             break
-        state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG if size == TOO_LARGE else TOO_MANY_REPEATS] += 1
+        reason = BY_PROGRAM if size == DROPPED else TOO_LONG
+        # halts
+        if size == HALTED:
+            reason = TOO_MANY_REPEATS + np.int64(state.phv[HALT_WORD]) - 1
+        # end
+        state.drops[switch, reason] += 1
         release_packet(state, packet)
         # replication
         links[link, LINK_STARTS_PS] = NEVER_PS

@@ -113,9 +113,9 @@ def after_ingress(state, memory, switch, packet):
 def after_egress(state, memory, switch, packet):
     """Clone a packet where egress has asked for it, and write its headers; gives what ``finish`` does."""
     phv, rows, row = state.phv, state.words, row_of(state, packet)
-    # repeats
-    if phv[REPEATS_WORD]:
-        return ENDLESS
+    # halts
+    if phv[HALT_WORD]:
+        return HALTED
     # end
     store(phv, rows, U(row))
     if phv[CLONE_SESSION_WORD]:

@@ -53,9 +53,10 @@ PASSING = SmallProgram("passing")
 LOOPS = SmallProgram("loops")
 DIFFERING = SmallProgram("differing")
 OPTIONS = SmallProgram("options")
+UNIONS = SmallProgram("unions")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS)
+EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS)
 
 
 class EmulatedProgram:

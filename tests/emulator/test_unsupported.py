@@ -159,7 +159,6 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "meter of something else": (named("meter_arrays", rate_count=2, type="flows"), "meter 'thing' of flows"),
     "digest": (named("learn_lists"), r"learn lists \(thing\)"),
     "extern": (named("extern_instances"), r"extern instances \(thing\)"),
-    "header union stack": (named("header_union_stacks"), r"header union stacks \(thing\)"),
     "saturating field": (field("ports_t", "full", 8, False, True), r"saturating field ports\.full"),
     "varbit without a limit": (field("ipv4_t", "options", "*"), "header type 'ipv4_t' of at most None bytes"),
     "field behind a varbit": (
@@ -180,8 +179,6 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     ),
     "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
     "truncate": (primitive("truncate"), "primitive 'truncate'"),
-    "assert": (primitive("assert"), "primitive 'assert'"),
-    "assume": (primitive("assume"), "primitive 'assume'"),
     "register in the deparser": (
         deparser_statement("register_read"),
         "primitive 'register_read' in a parser or deparser",
@@ -197,9 +194,9 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         parser_operation("retreat", type="hexstr", value="0x8"),
         "parser operation 'retreat' in parser state 'start'",
     ),
-    "extract into a union stack": (
-        parser_operation("extract", type="union_stack", value=["thing", "member"]),
-        "extraction into a 'union_stack' in parser state 'start'",
+    "extract into something else": (
+        parser_operation("extract", type="union", value="thing"),
+        "extraction into a 'union' in parser state 'start'",
     ),
     "loop without extraction": (
         transition(next_state="start"),
