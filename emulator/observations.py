@@ -29,11 +29,16 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class PacketIn:
-    """A packet that a switch sent to its control plane."""
+    """A packet that a switch sent to its control plane, or a digest.
+
+    A ``digest`` above 0 is the number of a list of the program, and ``octets`` are its values: of each as many whole
+    bytes as it needs.
+    """
 
     switch: str
     time_ps: int
     octets: bytes
+    digest: int = 0
 
 
 class TraceKind(IntEnum):

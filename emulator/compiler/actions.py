@@ -124,6 +124,9 @@ class ActionCompiler:
             case "exit":
                 assert self._layout.exit_word is not None
                 return [f"{word(self._layout.exit_word)} = U(1)"]
+            case "generate_digest":
+                assert self._layout.digest_word is not None
+                return [f"{word(self._layout.digest_word)} = {self._list(parameters[1])}"]
             case assertion if assertion in HALTS:
                 assert self._layout.halt_word is not None
                 failed = f"if not {self._expressions.value(parameters[0])}:"

@@ -119,8 +119,8 @@ class Layout:
 
     Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
     header is invalid (``exposed_words``), and metadata. The offset of the payload comes last. ``exit_word`` is not 0
-    after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped; a
-    program that does neither has no such word.
+    after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped,
+    and ``digest_word`` after one has asked for a digest; a program that does not has no such word.
     """
 
     def __init__(self, program: Json) -> None:
@@ -134,7 +134,8 @@ class Layout:
             for kind in ("header_stacks", "header_union_stacks")
             for stack in program.get(kind, ())
         }
-        self.exit_word = self._take(1) if _has_exit(program) else None
+        self.exit_word = self._take(1) if _has(program, "exit") else None
+        self.digest_word = self._take(1) if _has(program, "generate_digest") else None
         self.halt_word = self._take(1) if may_halt(program["actions"]) else None
         exposed = self._place_exposed(program, types)
         self.first_metadata_word = self.initial_words = self.num_words
@@ -199,7 +200,7 @@ class Layout:
     def _place_exposed(self, program: Json, types: dict[str, Json]) -> dict[tuple[str, str], int]:
         """Reserve words for the fields that may be read while their header is invalid; return the first of each."""
         exposure, first = exposed_fields(program), self.num_words
-        behind_queue: set[int] = set()
+        kept_words: set[int] = set()
         exposed: dict[tuple[str, str], int] = {}
         for instance in program["headers"]:
             header_type = types[instance["header_type"]]
@@ -209,10 +210,10 @@ class Layout:
                     exposed[instance["name"], name] = self._take(words_of(8 * most_bytes or bits))
                     if most_bytes:
                         exposed[instance["name"], LENGTH] = self._take(1)
-                    if (instance["name"], name) in exposure.behind_queue:
-                        behind_queue |= {*range(exposed[instance["name"], name], self.num_words)}
+                    if (instance["name"], name) in exposure.kept:
+                        kept_words |= {*range(exposed[instance["name"], name], self.num_words)}
         self.exposed_words = range(first, self.num_words)
-        self.exposed_behind_queue = frozenset(behind_queue)
+        self.kept_words = frozenset(kept_words)
         return exposed
 
     def _place(self, instance: Json, header_type: Json, valid_word: int, exposed: dict[tuple[str, str], int]) -> Header:
@@ -261,5 +262,5 @@ def _most_bytes(header_type: Json) -> int:
     return longest - int(fixed_bits) // 8
 
 
-def _has_exit(program: Json) -> bool:
-    return any(primitive["op"] == "exit" for action in program["actions"] for primitive in action["primitives"])
+def _has(program: Json, operation: str) -> bool:
+    return any(primitive["op"] == operation for action in program["actions"] for primitive in action["primitives"])

@@ -35,6 +35,7 @@ from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.clock import set_clock, with_clock
 from emulator.compiler.control import ControlCompiler
 from emulator.compiler.deparsers import DROPPED, HALTED, TOO_LARGE, deparser_function
+from emulator.compiler.digests import digest_function
 from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
@@ -210,7 +211,10 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     for pipeline in pipelines.values():
         functions += ControlCompiler(pipeline, layout, found, hashes, actions).functions()
     functions.append(deparser_function(program, layout, actions))
-    constants = {} if layout.halt_word is None else {"HALT_WORD": layout.halt_word}
+    if layout.digest_word is not None:
+        functions.append(digest_function(program, layout))
+    own = {"HALT_WORD": layout.halt_word, "DIGEST_WORD": layout.digest_word}
+    constants = {name: index for name, index in own.items() if index is not None}
     if copies:
         copier = CopyCompiler(program, layout)
         functions += copier.functions()
@@ -234,7 +238,12 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
         payload_word=layout.payload_word,
     )
     header += "".join(f"{name} = {value}\n" for name, value in constants.items())
-    loop = loop_source(replicates=copies, halts=layout.halt_word is not None, is_wired=is_wired)
+    loop = loop_source(
+        replicates=copies,
+        halts=layout.halt_word is not None,
+        learns=layout.digest_word is not None,
+        is_wired=is_wired,
+    )
     source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop}"
     return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, drop_port, source)
 

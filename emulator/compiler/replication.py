@@ -122,6 +122,8 @@ def invalidate(layout: Layout) -> list[str]:
     """Return the lines that make every header invalid and every stack empty, and clear what is read all the same."""
     lines = [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
     lines += [f"{word(index)} = U(0)" for index in layout.exposed_words]
+    if layout.digest_word is not None:
+        lines.append(f"{word(layout.digest_word)} = U(0)")
     return lines + [f"{word(index)} = U(0)" for index in layout.next_words]
 
 

@@ -32,7 +32,7 @@ def survivors(layout: Layout, functions: list[Function], before: list[str], afte
     """
     alive = _words(functions, before) & _words(functions, after)
     headers = [header for header in layout.headers.values() if not header.metadata]
-    by_header = {*layout.exposed_words} - layout.exposed_behind_queue
+    by_header = {*layout.exposed_words} - layout.kept_words
     always = [index for index in range(layout.initial_words) if index in alive and index not in by_header]
     store, load, used = _packed(layout, [*always, layout.payload_word])
     load = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)", *load]

@@ -248,11 +248,10 @@ class Resources:
 def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for constructs that the emulator does not execute: digests, ageing, some meters.
+    Raises UnsupportedError for constructs that the emulator does not execute: externs, ageing, some meters.
     """
-    for construct in ("learn_lists", "extern_instances"):
-        if program.get(construct):
-            raise UnsupportedError(f"{construct.replace('_', ' ')} ({program[construct][0]['name']})")
+    if program.get("extern_instances"):
+        raise UnsupportedError(f"extern instances ({program['extern_instances'][0]['name']})")
     profiles: dict[str, Profile] = {}
     meters = {node["name"]: _meter(node, layout) for node in program.get("meter_arrays", ())}
     tables: dict[str, Table] = {}

@@ -43,6 +43,7 @@ _PARAMETERS = {
     "execute_meter": 3,
     "exit": 0,
     "extract": 1,
+    "generate_digest": 2,
     "extract_VL": 2,
     "modify_field_rng_uniform": 3,
     "modify_field_with_hash_based_offset": 4,
@@ -136,8 +137,9 @@ class _Validation:
             self._field(owner, node["target"])
             _require(owner, "calculation", node["calculation"], self._names["calculations"])
             self._values(owner, node)
-        for owner, node in _named("field list", self.program.get("field_lists", [])):
-            self._values(owner, node)
+        for kind, lists in (("field list", "field_lists"), ("digest", "learn_lists")):
+            for owner, node in _named(kind, self.program.get(lists, [])):
+                self._values(owner, node)
         for owner, action in _named("action", self.program["actions"]):
             for parameter in action["runtime_data"]:
                 _require_width(f"parameter {parameter['name']!r} of {owner}", parameter["bitwidth"])
@@ -316,6 +318,10 @@ class _Validation:
                 number = int(parameters[_FIELD_LISTS[operation]]["value"], 16)
                 lists = {0, *(node["id"] for node in self.program["field_lists"])}
                 _require(f"{operation!r} in {owner}", "the field list with id", number, lists)
+        if operation == "generate_digest" and parameters is not None:
+            _require_hexadecimal(f"{operation!r} in {owner}", parameters[1].get("value"))
+            numbers = {node["id"] for node in self.program.get("learn_lists", ())}
+            _require(f"{operation!r} in {owner}", "the digest with id", int(parameters[1]["value"], 16), numbers)
         if operation == "access_field":
             _require_number(owner, "a field of the number", node["right"])
 

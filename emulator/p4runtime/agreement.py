@@ -18,6 +18,7 @@ from emulator.p4runtime.device_config import (
     DeviceConfig,
 )
 from emulator.p4runtime.differences import LOG, disagreement
+from emulator.p4runtime.digest_types import agreed_digests
 from emulator.p4runtime.dropped import without_dropped
 from emulator.p4runtime.schema import Action, MatchKind, Parameter, Profile, Schema, Table
 
@@ -70,6 +71,7 @@ def agreed(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> Schema:
         actions_by_name={action.name: action for action in agreed_actions.values()},
         packet_out=agreed_header(schema.packet_out, config),
         packet_in=agreed_header(schema.packet_in, config),
+        digests=agreed_digests(schema.digests, config),
     )
 
 

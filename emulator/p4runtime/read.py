@@ -71,6 +71,9 @@ def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:
         case "register_entry":
             for register in read_registers(target, request.register_entry):
                 yield p4r.Entity(register_entry=register)
+        case "digest_entry":
+            for digest in target.digests.read(target.schema, request.digest_entry):
+                yield p4r.Entity(digest_entry=digest)
         case "packet_replication_engine_entry":
             for replication in read_replications(target, request.packet_replication_engine_entry):
                 yield p4r.Entity(packet_replication_engine_entry=replication)

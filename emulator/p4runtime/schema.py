@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from finsy.proto import p4i
 
 from emulator.p4runtime.controller_packets import PACKET_IN, PACKET_OUT, ControllerHeader, read_controller_header
+from emulator.p4runtime.digest_types import Digest, read_digest
 from emulator.p4runtime.errors import invalid_argument, unimplemented
 
 
@@ -174,6 +175,7 @@ class Schema:
     actions_by_name: Mapping[str, Action]
     packet_out: ControllerHeader
     packet_in: ControllerHeader
+    digests: Mapping[int, Digest] = field(default_factory=dict)
     dropped: Mapping[int, str] = field(default_factory=dict)
     """What the P4Info declares and the compiled program no longer has, by id."""
 
@@ -200,6 +202,10 @@ class Schema:
     def register(self, register_id: int) -> Register:
         """Return a register. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return self._found(self.registers, "register", register_id)
+
+    def digest(self, digest_id: int) -> Digest:
+        """Return a digest. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
+        return self._found(self.digests, "digest", digest_id)
 
     def _found(self, objects: Mapping[int, "_Object"], kind: str, object_id: int) -> "_Object":
         if object_id in self.dropped:
@@ -252,6 +258,7 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
         {action.name: action for action in actions.values()},
         read_controller_header(p4info.controller_packet_metadata, PACKET_OUT, translated),
         read_controller_header(p4info.controller_packet_metadata, PACKET_IN, translated),
+        _unique(read_digest(message, p4info.type_info) for message in p4info.digests),
     )
     for table in tables.values():
         for action_id in table.scopes:

@@ -72,6 +72,8 @@ def write_update(target: Target, update: p4r.Update) -> None:
             write_direct_meter(target, update.type, entity.direct_meter_entry)
         case "register_entry":
             write_register(target, update.type, entity.register_entry)
+        case "digest_entry":
+            target.digests.write(target.schema, update.type, entity.digest_entry)
         case "packet_replication_engine_entry":
             write_replication(target, update.type, entity.packet_replication_engine_entry)
         case None:

@@ -54,9 +54,10 @@ LOOPS = SmallProgram("loops")
 DIFFERING = SmallProgram("differing")
 OPTIONS = SmallProgram("options")
 UNIONS = SmallProgram("unions")
+DIGESTS = SmallProgram("digests")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS)
+EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS)
 
 
 class EmulatedProgram:

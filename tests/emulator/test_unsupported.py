@@ -157,7 +157,20 @@ ENTRY: Json = {
 CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "meter of three rates": (named("meter_arrays", rate_count=3), "meter 'thing' of 3 rates"),
     "meter of something else": (named("meter_arrays", rate_count=2, type="flows"), "meter 'thing' of flows"),
-    "digest": (named("learn_lists"), r"learn lists \(thing\)"),
+    "digest of a constant": (
+        lambda program: (
+            primitive("generate_digest", ONE, ONE)(program),
+            program["learn_lists"].append({"name": "thing", "id": 1, "elements": [ONE]}),
+        ),
+        "element of type 'hexstr' in digest 'thing'",
+    ),
+    "digest that is too long": (
+        lambda program: (
+            primitive("generate_digest", ONE, ONE)(program),
+            program["learn_lists"].append({"name": "thing", "id": 1, "elements": 600 * [THREE_BITS]}),
+        ),
+        "digest 'thing' of 602 bytes",
+    ),
     "extern": (named("extern_instances"), r"extern instances \(thing\)"),
     "saturating field": (field("ports_t", "full", 8, False, True), r"saturating field ports\.full"),
     "varbit without a limit": (field("ipv4_t", "options", "*"), "header type 'ipv4_t' of at most None bytes"),
