@@ -134,6 +134,9 @@ class Layout:
             for kind in ("header_stacks", "header_union_stacks")
             for stack in program.get(kind, ())
         }
+        sets = program.get("parse_vsets")
+        self.state_parameters = "phv, octets, at, end, memory, block" if sets else "phv, octets, at, end"
+        """Parameters of parser states, which read value sets from the switch's memory."""
         self.exit_word = self._take(1) if _has(program, "exit") else None
         self.digest_word = self._take(1) if _has(program, "generate_digest") else None
         self.halt_word = self._take(1) if may_halt(program["actions"]) else None

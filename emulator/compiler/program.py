@@ -202,7 +202,7 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     found = resources(program, layout, replicates=copies)
     hashes = HashCompiler(program, layout)
     actions = ActionCompiler(program["actions"], layout, hashes, found, drop_port)
-    functions = parser_functions(program, layout, actions)
+    functions = parser_functions(program, layout, actions, found)
     functions += [hashes.verify_function(), hashes.update_function()]
     functions += actions.functions()
     pipelines = {pipeline["name"]: pipeline for pipeline in program["pipelines"]}

@@ -110,7 +110,7 @@ class CopyCompiler:
         """Return the function that parses a packet's headers from its bytes again."""
         lines = [f"for index in range(U({self._layout.initial_words})):", "    phv[index] = U(0)"]
         lines += ["phv[INGRESS_PORT_WORD] = port", parse_call(self._layout)]
-        return Function("reparse", "phv, octets, at, length, port", lines)
+        return Function("reparse", "phv, octets, at, length, port, memory, block", lines)
 
     def _ask_nothing(self) -> Function:
         """Return the function that clears all requests."""
@@ -129,4 +129,5 @@ def invalidate(layout: Layout) -> list[str]:
 
 def parse_call(layout: Layout) -> str:
     """Return the line that parses a packet and records the payload's offset."""
-    return f"{word(layout.payload_word)} = parse(phv, octets, at, at + min(U(length), U({OCTETS}))) - at"
+    arguments = layout.state_parameters.replace("end", f"at + min(U(length), U({OCTETS}))")
+    return f"{word(layout.payload_word)} = parse({arguments}) - at"

@@ -214,6 +214,9 @@ class _Validation:
                 for transition in state["transitions"]:
                     if transition["next_state"] is not None:
                         _require(owner, "parser state", transition["next_state"], states)
+                    if transition["type"] == "parse_vset":
+                        sets = {node["name"] for node in self.program.get("parse_vsets", ())}
+                        _require(owner, "value set", transition["value"], sets)
                     if transition["type"] == "hexstr" and not state["transition_key"]:
                         raise _corrupt(owner, f"compares nothing with {transition['value']!r}")
                     if transition.get("mask") is not None:
@@ -225,6 +228,8 @@ class _Validation:
             self._values(owner, node.get("primitives", []))
 
     def _arrays(self) -> None:
+        for owner, node in _named("value set", self.program.get("parse_vsets", [])):
+            _require_number(owner, "a size of", node["max_size"])
         for kind in ("counter", "meter", "register"):
             for owner, node in _named(kind, self.program.get(f"{kind}_arrays", [])):
                 if "size" in node:

@@ -52,7 +52,8 @@ def clone(state, memory, switch, packet, at_ingress):
     to = row_of(state, other)
     if at_ingress:
         length, port = state.packets[other, PACKET_LENGTH], rows[row + ARRIVAL_PORT_WORD]
-        reparse(phv, state.octets, U(octets_of(state, other)), length, port)
+        block = U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS])
+        reparse(phv, state.octets, U(octets_of(state, other)), length, port, memory, block)
         store(phv, rows, U(to))
     renew(rows, to, row, fields, INGRESS_CLONE if at_ingress else EGRESS_CLONE)
     rows[to + PASSES_WORD] += U(1)

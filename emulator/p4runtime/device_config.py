@@ -103,6 +103,8 @@ class CompiledValueSet(_Part):
     """A value set of the parser."""
 
     name: str
+    max_size: int = 0
+    compressed_bitwidth: int = 0
 
 
 class _Element(_Part):

@@ -55,9 +55,10 @@ DIFFERING = SmallProgram("differing")
 OPTIONS = SmallProgram("options")
 UNIONS = SmallProgram("unions")
 DIGESTS = SmallProgram("digests")
+SETS = SmallProgram("sets")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS)
+EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS, SETS)
 
 
 class EmulatedProgram:

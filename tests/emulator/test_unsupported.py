@@ -61,6 +61,15 @@ def transition(**more: Any) -> Patch:
     return lambda program: parser_state(program)["transitions"][0].update(more)
 
 
+def two_keys(program: Json) -> None:
+    """Let two states look up one value set by different keys."""
+    program["parse_vsets"].append({"name": "thing", "id": 0, "compressed_bitwidth": 16, "max_size": 4})
+    for number, bits in enumerate((16, 17)):
+        state = program["parsers"][0]["parse_states"][number]
+        state["transition_key"] = [{"type": "lookahead", "value": [0, bits]}]
+        state["transitions"] = [{"type": "parse_vset", "value": "thing", "mask": None, "next_state": None}]
+
+
 def field(header_type: str, *entry: Any) -> Patch:
     """Add a field to a header type."""
 
@@ -248,9 +257,13 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         ),
         "a length for header 'ipv4', which has no variable-length field in parser state 'start'",
     ),
-    "transition by value set": (
-        transition(type="parse_vset"),
-        "transition of type 'parse_vset' in parser state 'start'",
+    "transition by something else": (
+        transition(type="oracle"),
+        "transition of type 'oracle' in parser state 'start'",
+    ),
+    "value set for different keys": (
+        two_keys,
+        "value set 'thing' for keys of different widths",
     ),
     "two parsers": (named("parsers"), "a program of 2 parsers"),
     "no egress": (lambda program: program["pipelines"].pop(), r"pipelines \['ingress'\]"),
