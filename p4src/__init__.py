@@ -13,3 +13,6 @@ P4INFO = BUILD / "trainyard.p4info.txtpb"
 
 MANIFEST = BUILD / "manifest.json"
 """Compiler version and hash of every source of the two."""
+
+TNA_P4INFO = BUILD / "tna" / "trainyard.p4info.txtpb"
+"""P4Info of the program for Tofino, as text."""

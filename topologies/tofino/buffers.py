@@ -6,9 +6,10 @@ sides. Facts, also what the driver reserves by itself, are from the SDE in githu
 the 260 K that even the smallest chip has; here pools take most of the rest.
 """
 
+from topologies.targets import TOFINO_CELL_BYTES
 from topologies.tofino.ports import GROUPS_PER_PIPE, LANES_PER_GROUP, PIPES, QUEUES_PER_GROUP
 
-CELL_BYTES = 80
+CELL_BYTES = TOFINO_CELL_BYTES
 BUFFER_CELLS = 260 * 1024
 """Of the chips with 18 or 32 ports of 100 Gbit/s; that with 64 has 280 K."""
 
