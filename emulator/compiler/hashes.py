@@ -4,6 +4,7 @@ Fields of invalid headers are left out, as in BMv2.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
 from emulator.compiler.functions import Function
@@ -21,7 +22,12 @@ class VariableRun:
     num_bytes: str
 
 
-Run = tuple[str | None, list[Chunk] | VariableRun]
+@dataclass(frozen=True)
+class PayloadRun:
+    """All stored bytes behind the headers that were parsed; the others are zeros, which no sum shows."""
+
+
+Run = tuple[str | None, list[Chunk] | VariableRun | PayloadRun]
 """What is hashed, and the condition under which it is."""
 
 
@@ -36,9 +42,22 @@ class HashCompiler:
         self._calculations = {calculation["name"]: calculation for calculation in program["calculations"]}
         self._checksums = program["checksums"]
 
-    def value(self, name: str) -> str:
-        """Return an expression for the value of a calculation."""
+    @cached_property
+    def has_payload(self) -> bool:
+        """Whether a checksum of the program is one over the payload, too."""
+        names = {checksum["calculation"] for checksum in self._checksums}
+        return any(_has_payload(calculation) for name, calculation in self._calculations.items() if name in names)
+
+    @property
+    def checksum_parameters(self) -> str:
+        """Parameters of the two functions of checksums: where the payload is, if one needs it."""
+        return "phv, octets, payload, end" if self.has_payload else "phv"
+
+    def value(self, name: str, *, knows_payload: bool = False) -> str:
+        """Return an expression for the value of a calculation; only a checksum ``knows_payload``."""
         calculation = self._calculations[name]
+        if _has_payload(calculation) and not knows_payload:
+            raise UnsupportedError("a hash of the payload in an action", calculation)
         return self.over(calculation["algo"], calculation["input"], calculation)
 
     def over(self, algorithm: str, fields: list[Json], node: Json) -> str:
@@ -65,8 +84,9 @@ class HashCompiler:
             if checksum["verify"]:
                 target = word(_target(checksum, self._layout).word)
                 lines += [f"if {self._condition(checksum)}:"]
-                lines += [f"    if {target} != {self.value(checksum['calculation'])}:", f"        {error} = U(1)"]
-        return Function("verify_checksums", "phv", lines)
+                value = self.value(checksum["calculation"], knows_payload=True)
+                lines += [f"    if {target} != {value}:", f"        {error} = U(1)"]
+        return Function("verify_checksums", self.checksum_parameters, lines)
 
     def update_function(self) -> Function:
         """Return the function that rewrites the checksums that the program updates."""
@@ -75,8 +95,9 @@ class HashCompiler:
             if checksum["update"]:
                 field = _target(checksum, self._layout)
                 lines += [f"if {self._condition(checksum)}:"]
-                lines += [f"    {line}" for line in assigned(field, self.value(checksum["calculation"]))]
-        return Function("update_checksums", "phv", lines)
+                value = self.value(checksum["calculation"], knows_payload=True)
+                lines += [f"    {line}" for line in assigned(field, value)]
+        return Function("update_checksums", self.checksum_parameters, lines)
 
     def _condition(self, checksum: Json) -> str:
         if checksum.get("type") != "generic":
@@ -102,6 +123,9 @@ class HashCompiler:
                     value = int(field["value"], 16) & (1 << bits) - 1
                     valid = None
                     chunks = _chunks([constant(value >> start) for start in range(0, bits, WORD_BITS)], bits)
+                case "payload" if field is fields[-1] and node.get("algo") == "csum16":
+                    runs.append((None, PayloadRun()))
+                    continue
                 case other:
                     raise UnsupportedError(f"hash input of type {other!r}", node)
             before = runs[-1] if runs else None
@@ -121,6 +145,10 @@ def _variable_runs(header: Header) -> list[VariableRun]:
         num_bytes = f"min({rest}, U(8))"
         runs.append(VariableRun(f"shift_right({word(index)}, U(64) - U(8) * {num_bytes})", num_bytes))
     return runs
+
+
+def _has_payload(calculation: Json) -> bool:
+    return any(part["type"] == "payload" for part in calculation["input"])
 
 
 def _target(checksum: Json, layout: Layout) -> Field:
@@ -149,6 +177,7 @@ def _over_bytes(update: str, source: str, runs: list[Run], node: Json) -> str:
     if any(isinstance(run, list) and sum(bits for _, bits in run) % 8 for _, run in runs[:-1]):
         raise UnsupportedError("a hash over headers of which one is not whole bytes", node)
     for valid, run in runs:
+        assert not isinstance(run, PayloadRun)
         if isinstance(run, VariableRun):
             size = f"np.int64({run.num_bytes})"
             source = f"{update}({source}, {run.value}, {f'({size} if {valid} else 0)' if valid else size})"
@@ -179,6 +208,9 @@ def _byte_groups(chunks: list[Chunk]) -> list[Chunk]:
 def _over_bits(append: str, source: str, runs: list[Run]) -> str:
     """Return a hash state after all chunks; those of invalid headers have no bits."""
     for valid, run in runs:
+        if isinstance(run, PayloadRun):
+            source = f"csum16_bytes({source}, octets, payload, end)"
+            continue
         if isinstance(run, VariableRun):
             bits_of_run = f"U(8) * ({run.num_bytes})"
             bits_if_valid = f"({bits_of_run} if {valid} else U(0))" if valid else bits_of_run

@@ -56,6 +56,7 @@ from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
 from emulator.engine.loop import loop_source
+from emulator.engine.state import OCTETS
 from emulator.ports import DROP_PORT, NUM_PORTS
 
 _EMULATOR = Path(__file__).resolve().parent.parent
@@ -103,6 +104,7 @@ from emulator.hashing import (
     crc16_update,
     crc32_update,
     csum16_add,
+    csum16_bytes,
     csum16_finish,
     identity_add,
     identity_finish,
@@ -218,11 +220,11 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     if copies:
         copier = CopyCompiler(program, layout)
         functions += copier.functions()
-        functions += [_receive_again(layout), _first_receive(layout), _egress(layout), _finish(layout)]
+        functions += [_receive_again(layout, hashes), _first_receive(layout), _egress(layout), _finish(layout, hashes)]
         constants |= copier.constants() | {"GROUPS": found.group_descriptor, "SESSIONS": found.session_descriptor}
         kept = everything(layout)
     else:
-        functions += [_receive(layout), _transmit(layout)]
+        functions += [_receive(layout, hashes), _transmit(layout, hashes)]
         kept = survivors(layout, functions, ["receive"], ["transmit"])
     functions += kept.functions
     name = str(program.get("program", "program"))
@@ -245,7 +247,10 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
         is_wired=is_wired,
     )
     source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop}"
-    return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, drop_port, source)
+    longest = OCTETS if hashes.has_payload else longest_parse_bytes(program, layout)
+    if hashes.has_payload and is_wired:
+        raise UnsupportedError("a checksum of the payload, where real interfaces are attached,")
+    return Program(name, layout, found, longest, kept.row_words, drop_port, source)
 
 
 def _with_named_constants(body: str) -> str:
@@ -265,8 +270,8 @@ _TRANSMIT = "phv, octets, at, stored, port, enqueued_us, now_us, depth_then, dep
 _FINISH = "phv, octets, at, stored"
 
 
-def _receive(layout: Layout) -> Function:
-    return Function("receive", _RECEIVE, [*_arrival(layout), *_ingress(layout)])
+def _receive(layout: Layout, hashes: HashCompiler) -> Function:
+    return Function("receive", _RECEIVE, [*_arrival(layout), *_ingress(layout, hashes)])
 
 
 def _first_receive(layout: Layout) -> Function:
@@ -275,8 +280,8 @@ def _first_receive(layout: Layout) -> Function:
     return Function("receive", _RECEIVE, [*lines, f"return receive_again({_RECEIVE_AGAIN})"])
 
 
-def _receive_again(layout: Layout) -> Function:
-    return Function("receive_again", _RECEIVE_AGAIN, [*invalidate(layout), *_ingress(layout)])
+def _receive_again(layout: Layout, hashes: HashCompiler) -> Function:
+    return Function("receive_again", _RECEIVE_AGAIN, [*invalidate(layout), *_ingress(layout, hashes)])
 
 
 def _arrival(layout: Layout) -> list[str]:
@@ -289,19 +294,19 @@ def _arrival(layout: Layout) -> list[str]:
     ]
 
 
-def _ingress(layout: Layout) -> list[str]:
+def _ingress(layout: Layout, hashes: HashCompiler) -> list[str]:
     return [
         *set_clock(layout),
         parse_call(layout),
-        "verify_checksums(phv)",
+        _checksum_call("verify_checksums", layout, hashes, f"min(U(length), U({OCTETS}))"),
         "ingress(phv, memory, block)",
         *_unless_halted(layout),
         f"return np.int64({_standard(layout, 'egress_spec')})",
     ]
 
 
-def _transmit(layout: Layout) -> Function:
-    return Function("transmit", _TRANSMIT, [*_departure(layout), *_end(layout)])
+def _transmit(layout: Layout, hashes: HashCompiler) -> Function:
+    return Function("transmit", _TRANSMIT, [*_departure(layout), *_end(layout, hashes)])
 
 
 def _egress(layout: Layout) -> Function:
@@ -309,8 +314,8 @@ def _egress(layout: Layout) -> Function:
     return Function("transmit", _TRANSMIT, [*_departure(layout), "return 0"])
 
 
-def _finish(layout: Layout) -> Function:
-    return Function("finish", _FINISH, _end(layout))
+def _finish(layout: Layout, hashes: HashCompiler) -> Function:
+    return Function("finish", _FINISH, _end(layout, hashes))
 
 
 def _departure(layout: Layout) -> list[str]:
@@ -327,14 +332,21 @@ def _departure(layout: Layout) -> list[str]:
     ]
 
 
-def _end(layout: Layout) -> list[str]:
+def _end(layout: Layout, hashes: HashCompiler) -> list[str]:
     return [
         *_unless_halted(layout),
         f"if {_standard(layout, 'egress_spec')} == U(DROP_PORT):",
         "    return DROPPED",
-        "update_checksums(phv)",
+        _checksum_call("update_checksums", layout, hashes, "U(stored)"),
         f"return deparse(phv, octets, at, {word(layout.payload_word)}, U(stored))",
     ]
+
+
+def _checksum_call(name: str, layout: Layout, hashes: HashCompiler, stored: str) -> str:
+    """Return the line that verifies or updates checksums, of a packet of which so many bytes are stored."""
+    if not hashes.has_payload:
+        return f"{name}(phv)"
+    return f"{name}(phv, octets, at + {word(layout.payload_word)}, at + {stored})"
 
 
 def _unless_halted(layout: Layout) -> list[str]:

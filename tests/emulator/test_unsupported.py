@@ -288,7 +288,7 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "unknown operand": (operand("register"), "operand of type 'register'"),
     "lookahead outside a parser": (operand("lookahead"), "operand of type 'lookahead'"),
     "unknown hash": (algorithm("xxh64"), "hash algorithm 'xxh64'"),
-    "hash of the payload": (hash_input({"type": "payload"}), "hash input of type 'payload'"),
+    "hash of the payload": (hash_input({"type": "payload"}), "a hash of the payload in an action"),
     "hash of ragged headers": (
         hash_input(IN_A_HEADER, THREE_BITS),
         "a hash over headers of which one is not whole bytes",
