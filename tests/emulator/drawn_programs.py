@@ -115,6 +115,8 @@ class _Drawing:
             return _field("scalars", self.some(self.types["scalars"])[0])
         if self.often(0.15):
             index = _constant(self.random.randint(0, len(self.stack))) if self.often(0.5) else self.index(2)
+            if self.often(0.3):
+                index = _field("scalars", self.some(self.types["scalars"])[0])
             number = self.random.randrange(len(self.fields_of(self.stack[0])))
             element = _op("dereference_header_stack", {"type": "header_stack", "value": "s"}, index)
             return {"type": "expression", "value": {"op": "access_field", "left": element, "right": number}}
@@ -222,6 +224,8 @@ class _Drawing:
                 return _do("mark_to_drop", _header("standard_metadata"))
             case 8 if self.often(0.2):
                 return _do("exit")
+            case 10 if self.often(0.1):
+                return _do(self.some(["assert", "assume"]), self.condition(2))
             case 9 if self.often(0.4):
                 port = _constant(self.some([1, 2, 3, 9, DROP_PORT]))
                 return _do("assign", _field("standard_metadata", self.some(["egress_spec", "priority"])), port)

@@ -16,7 +16,7 @@ class Packet:
     """A packet on its way through the program: fields by header and name, the valid headers, what was not parsed.
 
     Fields are what their bits are without a sign, variable-length ones in ``octets_of``. ``following`` is the next
-    element of each header stack. ``is_endless`` says that an action has repeated a loop too often.
+    element of each header stack. ``is_endless`` says that an action has halted the packet.
     """
 
     octets: bytes
@@ -88,7 +88,7 @@ class Evaluator:
         raise NotImplementedError(kind)
 
     def header(self, packet: Packet, node: Json, arguments: tuple[int, ...] = ()) -> str | None:
-        """Name of the header that a node stands for; None behind the end of a stack."""
+        """Name of the header that a node stands for; None outside of a stack."""
         while node["type"] == "expression" and "op" not in node["value"]:
             node = node["value"]
         if node["type"] == "header":
@@ -96,7 +96,7 @@ class Evaluator:
         assert node["value"]["op"] == "dereference_header_stack"
         elements = self.stacks[node["value"]["left"]["value"]]
         index = self.value(packet, node["value"]["right"], arguments)
-        return elements[index] if index < len(elements) else None
+        return elements[index] if 0 <= index < len(elements) else None
 
     def reference(self, packet: Packet, node: Json, arguments: tuple[int, ...] = ()) -> list[str] | None:
         """Header and field that a node stands for; None behind the end of a stack."""

@@ -51,6 +51,7 @@ class Interpreter(Evaluator):
         self.direct_counters: dict[tuple[str, EntryKey], list[int]] = {}
         self.counters: dict[tuple[str, int], list[int]] = {}
         self.registers: dict[tuple[str, int], int] = {}
+        self.value_sets: dict[str, tuple[tuple[int, ...], ...]] = {}
         self.random_state = 1  # the id of the device
 
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
@@ -119,9 +120,11 @@ class Interpreter(Evaluator):
             target = operation["parameters"][0]
             if operation["op"] in ("extract", "extract_VL"):
                 bits = self.value(packet, operation["parameters"][1]) if operation["op"] == "extract_VL" else 0
-                header, following_of = target["value"], target["value"] if target["type"] == "stack" else None
+                header = target["value"]
+                following_of = {"stack": header, "union_stack": header[0]}.get(target["type"])
                 if following_of:
-                    elements, number = self.stacks[following_of], packet.following.get(following_of, 0)
+                    elements = self._elements(header) if target["type"] == "union_stack" else self.stacks[header]
+                    number = packet.following.get(following_of, 0)
                     if number == len(elements):
                         raise ParserError(STACK_OUT_OF_BOUNDS)
                     header = elements[number]
@@ -149,10 +152,30 @@ class Interpreter(Evaluator):
             following: str | None = transition["next_state"]
             if transition["type"] == "default":
                 return following
+            if transition["type"] == "parse_vset":
+                widths = [self._key_bits(part) for part in state["transition_key"]]
+                members = [
+                    b"".join(v.to_bytes((w + 7) // 8, "big") for v, w in zip(member, widths, strict=True))
+                    for member in self.value_sets.get(transition["value"], ())
+                ]
+                if key in members:
+                    return following
+                continue
             mask = int(transition["mask"] or "0x" + "ff" * len(key), 16)
             if int.from_bytes(key, "big") & mask == int(transition["value"], 16) & mask:
                 return following
         return None
+
+    def _elements(self, target: list[str]) -> list[str]:
+        """Headers of one member of a stack of unions."""
+        name, member = target
+        return [
+            header
+            for union in self.unions
+            if union.startswith(f"{name}[")
+            for header in self.unions[union]
+            if header.endswith(f".{member}")
+        ]
 
     def _extract(self, packet: Packet, header: str, variable_bits: int = 0) -> None:
         kind = next(k for k in self.program["header_types"] if k["name"] == self.headers[header]["header_type"])
@@ -176,14 +199,15 @@ class Interpreter(Evaluator):
         packet.position += num_bytes
 
     def _key_bytes(self, packet: Packet, part: Json) -> bytes:
-        value = self.value(packet, part)
-        if part["type"] == "lookahead":
-            width = part["value"][1]
-        else:
-            reference = self.reference(packet, part)
-            assert reference is not None
-            width = self.width(reference)
+        value, width = self.value(packet, part), self._key_bits(part)
         return (value & (1 << width) - 1).to_bytes((width + 7) // 8, "big")
+
+    def _key_bits(self, part: Json) -> int:
+        if part["type"] == "lookahead":
+            return int(part["value"][1])
+        if part["type"] == "stack_field":
+            return self.width([self.stacks[part["value"][0]][0], part["value"][1]])
+        return self.width(part["value"])
 
     def _deparsed(self, packet: Packet) -> bytes:
         headers = b""
@@ -312,8 +336,10 @@ class Interpreter(Evaluator):
                 packet.octets_of[to] = packet.octets_of.get(of, b"")
             case "exit":
                 packet.has_exited = True
-            case "log_msg":
+            case "log_msg" | "generate_digest":
                 pass
+            case "assert" | "assume":
+                packet.is_endless |= not self.value(packet, parameters[0], arguments)
             case "register_read":
                 name, index = parameters[1]["value"], self.value(packet, parameters[2], arguments)
                 if index < self._declared("register_arrays", name)["size"]:
