@@ -25,9 +25,8 @@ control IngressDeparser(packet_out packet, inout ingress_headers_t hdr, in ingre
     }
 }
 
-#define ADDED_WORDS meta.added.node_id, meta.added.ingress_port, meta.added.egress_port, meta.added.hop_latency_ns, \
-    meta.added.queue_id, meta.added.occupancy, meta.added.ingress_time_ns, meta.added.egress_time_ns, \
-    meta.added.window_bytes
+#define ADDED_WORDS meta.added.node_id, meta.added.level1_ports, meta.added.hop_latency_ns, meta.added.queue, \
+    meta.added.ingress_time_ns, meta.added.egress_time_ns, meta.added.window_bytes
 
 // A probe's new metadata stands on top of its stack, right behind the INT-MD header.
 control EgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta,

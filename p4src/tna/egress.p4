@@ -16,18 +16,23 @@ control egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     @id(ID_COUNTER_LEVEL)
     Counter<bit<64>, bit<12>>(LEVEL_COUNTER_SIZE, CounterType_t.PACKETS_AND_BYTES) level_counter;
 
-    bit<32> cells_to_mark;                  // that the queue lacked for a mark
+    bit<32> lacking_cells;                  // that the queue would need for a mark
 
-    action measure() {
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) queue_cells; // widens
+
+    action measure_packet() {
         meta.port_and_level = intrinsic.egress_port ++ hdr.bridged.level;
-        meta.sent_bytes = (bit<32>) (intrinsic.pkt_length - BRIDGED_AND_FCS_BYTES);
-        cells_to_mark = (bit<32>) intrinsic.enq_qdepth;
+        meta.queue_cells = queue_cells.get({ 13w0, intrinsic.enq_qdepth });
+    }
+
+    action count_frame_alone() {
+        meta.sent_bytes = meta.sent_bytes - BRIDGED_AND_FCS_BYTES;
     }
 
     // Mark ECN-capable packets that found at least so many cells in their queue.
     @id(ID_ACTION_MARK_FROM)
     action mark_from(bit<32> depth_cells) {
-        cells_to_mark = depth_cells |-| cells_to_mark;
+        lacking_cells = depth_cells |-| meta.queue_cells;
     }
 
     // Egress ports that mark congestion experienced. A port without an entry takes the default, which can be changed:
@@ -45,7 +50,8 @@ control egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     apply {
-        measure();
+        measure_packet();
+        count_frame_alone();
         level_counter.count(meta.port_and_level, BRIDGED_AND_FCS_BYTES);
         if (hdr.int_md.isValid()) {
             int_admission.apply(hdr, meta, intrinsic);
@@ -56,7 +62,7 @@ control egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         if (hdr.ipv4.isValid() && hdr.ipv4.ecn != 0) {
             ecn.apply();
-            if (cells_to_mark == 0) {
+            if (lacking_cells == 0) {
                 mark_congestion_experienced();
             }
         }

@@ -19,6 +19,7 @@ control HashBoxes(inout ingress_metadata_t meta) {
         key = { meta.crc[31:24]: exact @name("byte"); }
         actions = { set_box_0; }
         const default_action = set_box_0(0);
+        size = 256;
         const entries = {
             0: set_box_0(0x7D99);
             1: set_box_0(0x976F);
@@ -287,6 +288,7 @@ control HashBoxes(inout ingress_metadata_t meta) {
         key = { meta.crc[23:16]: exact @name("byte"); }
         actions = { set_box_1; }
         const default_action = set_box_1(0);
+        size = 256;
         const entries = {
             0: set_box_1(0x82F9);
             1: set_box_1(0x5F46);
@@ -555,6 +557,7 @@ control HashBoxes(inout ingress_metadata_t meta) {
         key = { meta.crc[15:8]: exact @name("byte"); }
         actions = { set_box_2; }
         const default_action = set_box_2(0);
+        size = 256;
         const entries = {
             0: set_box_2(0x5084);
             1: set_box_2(0xFC59);
@@ -823,6 +826,7 @@ control HashBoxes(inout ingress_metadata_t meta) {
         key = { meta.crc[7:0]: exact @name("byte"); }
         actions = { set_box_3; }
         const default_action = set_box_3(0);
+        size = 256;
         const entries = {
             0: set_box_3(0xEDA9);
             1: set_box_3(0x44CB);

@@ -47,7 +47,6 @@ control ingress(inout ingress_headers_t hdr, inout ingress_metadata_t meta,
 
     action send_to_controller() {
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = intrinsic.ingress_port;
         hdr.packet_in.padding = 0;
         for_traffic_manager.ucast_egress_port = TOFINO_CPU_PORT;
         for_traffic_manager.qid = (QueueId_t) CONTROL_LEVEL;
@@ -55,13 +54,16 @@ control ingress(inout ingress_headers_t hdr, inout ingress_metadata_t meta,
         meta.level = CONTROL_LEVEL;
     }
 
+    // The hash unit moves bits to any place, which the arithmetic units do not.
+    Hash<bit<9>>(HashAlgorithm_t.IDENTITY) packet_in_port;
+    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) bridged_port;
+
+    action tell_ingress_port() {
+        hdr.packet_in.ingress_port = packet_in_port.get({ intrinsic.ingress_port });
+    }
+
     action bridge() {
-        hdr.bridged.setValid();
-        hdr.bridged.is_opaque = 0;
-        hdr.bridged.is_probe = 0;
-        hdr.bridged.padding_1 = 0;
-        hdr.bridged.padding_2 = 0;
-        hdr.bridged.ingress_port = intrinsic.ingress_port;
+        hdr.bridged.ingress_port = bridged_port.get({ 7w0, intrinsic.ingress_port });
         hdr.bridged.ingress_time_ns = from_parser.global_tstamp;
     }
 
@@ -90,6 +92,7 @@ control ingress(inout ingress_headers_t hdr, inout ingress_metadata_t meta,
                 meta.drop_reason = DROP_PACKET_IN;
             } else {
                 send_to_controller();
+                tell_ingress_port();
             }
         } else {
             meta.drop_reason = DROP_ETHER_TYPE;

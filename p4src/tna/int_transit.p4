@@ -11,19 +11,16 @@ control IntAdmission(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     bit<8>  hop_words;
     bit<16> hop_bytes;
-    bit<16> stack_words;                    // header and stack, with this hop's words
-    bit<8>  lacking_words;                  // that the instructions ask for beyond Hop ML
-    bit<16> excess_bytes;                   // of the packet with this hop's words, beyond the MTU
+    bit<32> hop_sent_bytes;
     bit<8>  more_words;
+    bit<16> mtu_bytes;
+    bit<8>  stack_room_words;               // until header and stack have 255
+    bit<8>  excess_words;                   // of this hop, beyond that room
+    bit<16> excess_bytes;                   // of the packet with this hop's words, beyond the MTU
+    bit<8>  lacking_words;                  // that the instructions ask for beyond Hop ML
 
-    action measure() {
-        hop_words = (bit<8>) hdr.int_md.hop_words;
-        hop_bytes = (bit<16>) (hdr.int_md.hop_words ++ 2w0);
-        stack_words = (bit<16>) hdr.int_shim.length;
-    }
-
-    action add_hop() {
-        stack_words = stack_words + (bit<16>) hop_words;
+    action measure_probe() {
+        stack_room_words = ~hdr.int_shim.length;
         excess_bytes = hdr.ipv4.total_length |+| hop_bytes;
         lacking_words = meta.content_words + more_words;
     }
@@ -31,7 +28,7 @@ control IntAdmission(inout egress_headers_t hdr, inout egress_metadata_t meta,
     // The port sends IPv4 packets of up to so many bytes: a probe that would exceed it gets no words, but the M bit.
     @id(ID_ACTION_SET_MTU)
     action set_mtu(bit<16> bytes) {
-        excess_bytes = excess_bytes |-| bytes;
+        mtu_bytes = bytes;
     }
 
     // Egress ports whose MTU differs from the default, which can be changed.
@@ -44,8 +41,10 @@ control IntAdmission(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     // The source may have room for more words in Hop ML, but not for fewer.
-    action compare_words() {
+    action compare_sizes() {
         lacking_words = lacking_words |-| hop_words;
+        excess_words = hop_words |-| stack_room_words;
+        excess_bytes = excess_bytes |-| mtu_bytes;
     }
 
     action set_hop_count_exceeded() {
@@ -59,17 +58,18 @@ control IntAdmission(inout egress_headers_t hdr, inout egress_metadata_t meta,
     action admit() {
         meta.added_words = hop_words;
         meta.added_bytes = hop_bytes;
+        meta.added_sent_bytes = hop_sent_bytes;
     }
 
     apply {
-        measure();
-        word_counts.apply(hdr, meta.content_words, more_words);
-        add_hop();
-        compare_words();
+        word_counts.apply(hdr, meta.content_words, more_words, hop_words, hop_bytes,
+                          hop_sent_bytes);
         mtu.apply();
+        measure_probe();
+        compare_sizes();
         if (hdr.int_md.remaining_hop_count == 0) {
             set_hop_count_exceeded();
-        } else if (lacking_words == 0 && stack_words[8:8] == 0) {
+        } else if (lacking_words == 0 && excess_words == 0) {
             if (excess_bytes == 0) {
                 admit();
             } else {
@@ -100,32 +100,37 @@ control IntMetadata(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 1;
     }
 
-    action add_level1_ports() {
-        hdr.int_level1_ports.setValid();
-        hdr.int_level1_ports.ingress = (bit<16>) hdr.bridged.ingress_port;
-        hdr.int_level1_ports.egress = (bit<16>) intrinsic.egress_port;
-        meta.added.ingress_port = (bit<16>) hdr.bridged.ingress_port;
-        meta.added.egress_port = (bit<16>) intrinsic.egress_port;
+    // The hash unit moves bits to any place, which the arithmetic units do not.
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) level1_ports_word;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) queue_word;
+
+    action read_level1_ports() {
+        meta.added.level1_ports = level1_ports_word.get({ hdr.bridged.ingress_port, 7w0, intrinsic.egress_port });
     }
 
-    bit<32> hop_latency_ns;
+    action add_level1_ports() {
+        hdr.int_level1_ports.setValid();
+        hdr.int_level1_ports.ingress = meta.added.level1_ports[31:16];
+        hdr.int_level1_ports.egress = meta.added.level1_ports[15:0];
+    }
 
-    action measure_hop_latency() {
-        hop_latency_ns = from_parser.global_tstamp[31:0] - hdr.bridged.ingress_time_ns[31:0];
+    action read_hop_latency() {
+        meta.added.hop_latency_ns = from_parser.global_tstamp[31:0] - hdr.bridged.ingress_time_ns[31:0];
     }
 
     action add_hop_latency() {
         hdr.int_hop_latency.setValid();
-        hdr.int_hop_latency.nanoseconds = hop_latency_ns;
-        meta.added.hop_latency_ns = hop_latency_ns;
+        hdr.int_hop_latency.nanoseconds = meta.added.hop_latency_ns;
+    }
+
+    action read_queue() {
+        meta.added.queue = queue_word.get({ 5w0, hdr.bridged.level, 5w0, intrinsic.enq_qdepth });
     }
 
     action add_queue() {
         hdr.int_queue.setValid();
-        hdr.int_queue.queue_id = (bit<8>) hdr.bridged.level;
-        hdr.int_queue.occupancy = (bit<24>) intrinsic.enq_qdepth;
-        meta.added.queue_id = (bit<8>) hdr.bridged.level;
-        meta.added.occupancy = (bit<24>) intrinsic.enq_qdepth;
+        hdr.int_queue.queue_id = meta.added.queue[31:24];
+        hdr.int_queue.occupancy = meta.added.queue[23:0];
     }
 
     action add_ingress_time() {
@@ -206,7 +211,6 @@ control IntMetadata(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     apply {
         lengthen();
-        measure_hop_latency();
         if (hdr.udp.isValid()) {
             lengthen_udp();
         }
@@ -214,12 +218,15 @@ control IntMetadata(inout egress_headers_t hdr, inout egress_metadata_t meta,
             node_id.apply();
         }
         if (hdr.int_md.wants_level1_ports == 1) {
+            read_level1_ports();
             add_level1_ports();
         }
         if (hdr.int_md.wants_hop_latency == 1) {
+            read_hop_latency();
             add_hop_latency();
         }
         if (hdr.int_md.wants_queue == 1) {
+            read_queue();
             add_queue();
         }
         if (hdr.int_md.wants_ingress_time == 1) {

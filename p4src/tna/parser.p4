@@ -18,8 +18,17 @@ parser IngressParser(packet_in packet, out ingress_headers_t hdr, out ingress_me
     state start {
         packet.extract(intrinsic);
         packet.advance(PORT_METADATA_SIZE);
+        hdr.bridged.setValid();
+        hdr.bridged.is_opaque = 0;
+        hdr.bridged.is_probe = 0;
+        hdr.bridged.padding_1 = 0;
+        hdr.bridged.padding_2 = 0;
+        hdr.bridged.level = 0;
+        hdr.bridged.ingress_port = 0;
+        hdr.bridged.ingress_time_ns = 0;
         meta.source_port = 0;
         meta.destination_port = 0;
+        meta.int_words = 0;
         meta.crc = 0;
         meta.ecmp_hash = 0;
         meta.ecmp_group = 0;
@@ -105,8 +114,9 @@ parser IngressParser(packet_in packet, out ingress_headers_t hdr, out ingress_me
 
     // Whether shim and header fit into the packet, ingress judges.
     state parse_int {
-        transition select(packet.lookahead<bit<40>>()) {
-            INT_MD_2: parse_int_md;
+        int_start_t int_start = packet.lookahead<int_start_t>();
+        transition select(int_start.shim, int_start.md) {
+            (0x10 &&& 0xFC, 0x20 &&& 0xF0): parse_int_md;
             default: accept;
         }
     }
@@ -114,6 +124,7 @@ parser IngressParser(packet_in packet, out ingress_headers_t hdr, out ingress_me
     state parse_int_md {
         packet.extract(hdr.int_shim);
         packet.extract(hdr.int_md);
+        meta.int_words = (bit<16>) hdr.int_shim.length;
         transition accept;
     }
 
@@ -190,7 +201,9 @@ parser EgressParser(packet_in packet, out egress_headers_t hdr, out egress_metad
         packet.extract(intrinsic);
         packet.extract(hdr.bridged);
         meta.port_and_level = 0;
-        meta.sent_bytes = 0;
+        meta.sent_bytes = (bit<32>) intrinsic.pkt_length;
+        meta.queue_cells = 0;
+        meta.added_sent_bytes = 0;
         meta.window = 0;
         meta.added_bytes = 0;
         meta.added_words = 0;
@@ -199,7 +212,7 @@ parser EgressParser(packet_in packet, out egress_headers_t hdr, out egress_metad
         meta.ipv4_residual = 0;
         meta.l4_residual = 0;
         meta.has_udp_checksum = 0;
-        meta.added = { 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+        meta.added = { 0, 0, 0, 0, 0, 0, 0 };
         transition select(hdr.bridged.is_opaque) {
             0: parse_ipv4;
             default: accept;

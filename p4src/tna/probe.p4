@@ -10,19 +10,17 @@ control ProbeRecognition(inout ingress_headers_t hdr, inout ingress_metadata_t m
     Counter<bit<64>, PortId_t>(PORTS, CounterType_t.PACKETS_AND_BYTES) not_int_counter;
 
     // What is missing somewhere is not 0: differences that saturate replace comparisons of two fields.
-    bit<16> segment_bytes;
-    bit<16> udp_bytes;
-    bit<16> tcp_bytes;
+    bit<16> segment_bytes;                  // that IPv4's length leaves
+    bit<16> udp_bytes;                      // that the INT stack asks for, in UDP
+    bit<16> tcp_bytes;                      // and in TCP
     bit<16> lacking_in_udp;
     bit<16> lacking_for_udp;
     bit<16> lacking_for_tcp;
-    bit<8>  lacking_words;
 
-    action measure() {
+    action measure_probe() {
         segment_bytes = hdr.ipv4.total_length |-| 20;
-        udp_bytes = (bit<16>) (hdr.int_shim.length ++ 2w0);
-        tcp_bytes = (bit<16>) (hdr.int_shim.length ++ 2w0);
-        lacking_words = INT_HEADER_WORDS |-| hdr.int_shim.length;
+        udp_bytes = meta.int_words << 2;
+        tcp_bytes = meta.int_words << 2;
     }
 
     action add_headers() {
@@ -30,14 +28,17 @@ control ProbeRecognition(inout ingress_headers_t hdr, inout ingress_metadata_t m
         tcp_bytes = tcp_bytes + 24;         // TCP's and the shim
     }
 
-    action compare() {
+    action compare_lengths() {
         lacking_in_udp = udp_bytes |-| hdr.udp.length;
         lacking_for_udp = hdr.udp.length |-| segment_bytes;
         lacking_for_tcp = tcp_bytes |-| segment_bytes;
     }
 
     action clear_announcement() {
-        hdr.ipv4.dscp = hdr.ipv4.dscp & DSCP_WITHOUT_INT;
+        hdr.ipv4.dscp[0:0] = 0;
+    }
+
+    action count_not_int() {
         not_int_counter.count(intrinsic.ingress_port, FCS_BYTES);
     }
 
@@ -48,16 +49,17 @@ control ProbeRecognition(inout ingress_headers_t hdr, inout ingress_metadata_t m
 
     apply {
         if (hdr.ipv4.dscp & ~DSCP_WITHOUT_INT != 0) {
-            measure();
+            measure_probe();
             add_headers();
-            compare();
-            if (hdr.int_md.isValid() && lacking_words == 0 && hdr.tcp.isValid() && lacking_for_tcp == 0) {
+            compare_lengths();
+            if (hdr.int_md.isValid() && hdr.int_shim.length >= INT_HEADER_WORDS && hdr.tcp.isValid() && lacking_for_tcp == 0) {
                 recognise();
-            } else if (hdr.int_md.isValid() && lacking_words == 0 && hdr.udp.isValid() && lacking_in_udp == 0
+            } else if (hdr.int_md.isValid() && hdr.int_shim.length >= INT_HEADER_WORDS && hdr.udp.isValid() && lacking_in_udp == 0
                        && lacking_for_udp == 0) {
                 recognise();
             } else {
                 clear_announcement();
+                count_not_int();
             }
         }
     }

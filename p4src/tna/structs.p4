@@ -16,7 +16,7 @@ typedef bit<10> ecmp_slot_t;
 
 // Bytes that this target counts and v1model does not: the Ethernet FCS, and in egress the bridged header before it.
 #define FCS_BYTES             4
-#define BRIDGED_AND_FCS_BYTES 13
+#define BRIDGED_AND_FCS_BYTES 14
 
 const bit<8> METER_COLOUR_RED = 3;
 
@@ -24,10 +24,10 @@ const bit<8> METER_COLOUR_RED = 3;
 header bridged_t {
     bit<1>          is_opaque;              // from or to the controller: egress reads no header behind this one
     bit<1>          is_probe;
-    @padding bit<3> padding_1;
+    @padding bit<6> padding_1;
+    @padding bit<5> padding_2;
     level_t         level;
-    @padding bit<7> padding_2;
-    bit<9>          ingress_port;
+    bit<16>         ingress_port;
     bit<48>         ingress_time_ns;        // of this switch's clock
 }
 
@@ -39,6 +39,13 @@ header int_hop_latency_ns_t {
 header int_time_ns_t {
     bit<16> zero;
     bit<48> nanoseconds;                    // of this switch's clock
+}
+
+// The bytes behind L4 that tell INT-MD 2.1: shim type 1 with next protocol type 0, and header version 2.
+header int_start_t {
+    bit<8>  shim;
+    bit<24> rest_of_shim;
+    bit<8>  md;
 }
 
 struct ingress_headers_t {
@@ -61,6 +68,7 @@ struct ingress_headers_t {
 struct ingress_metadata_t {
     bit<16>       source_port;              // 0 where the packet has no ports of its own (fragments, IP options)
     bit<16>       destination_port;
+    bit<16>       int_words;                // INT-MD header and stack, as the shim says
     bit<32>       crc;
     bit<16>       ecmp_hash;
     ecmp_group_t  ecmp_group;
@@ -103,11 +111,9 @@ struct egress_headers_t {
 // L4 checksum is taken over these and not over the headers. All ones, a zero of one's complement, are left out.
 struct added_words_t {
     bit<32> node_id;
-    bit<16> ingress_port;
-    bit<16> egress_port;
+    bit<32> level1_ports;                   // ingress, egress
     bit<32> hop_latency_ns;
-    bit<8>  queue_id;
-    bit<24> occupancy;
+    bit<32> queue;                          // level, occupancy
     bit<48> ingress_time_ns;
     bit<48> egress_time_ns;
     bit<32> window_bytes;
@@ -117,8 +123,10 @@ struct egress_metadata_t {
     bit<12>       port_and_level;           // index of level_counter
     bit<32>       sent_bytes;               // the frame's, as it leaves
     bit<32>       window;                   // number of the window that it leaves in
-    bit<16>       added_bytes;              // of them that this hop puts on the probe's stack: all of Hop ML, or none
-    bit<8>        added_words;
+    bit<32>       queue_cells;              // that waited in the queue when the packet came
+    bit<8>        added_words;              // that this hop puts on the probe's stack: all of Hop ML, or none
+    bit<16>       added_bytes;              // the same in bytes
+    bit<32>       added_sent_bytes;         // and as wide as sent_bytes
     bit<8>        content_words;            // that the instructions of a probe's bits 0..7 ask each hop for
     bit<32>       last_window_bytes;        // that left by the egress port in its last complete window
     bit<16>       ipv4_residual;            // sum of what no switch changes in the IPv4 header

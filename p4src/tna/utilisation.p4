@@ -1,6 +1,6 @@
 // How busy a port is: bytes that left by it in the last complete window of 2^n times 1,024 ns, kept per port.
 
-#define WINDOW(n) action number_windows_of_##n() { meta.window = (bit<32>) from_parser.global_tstamp[47:10 + n]; }
+#define WINDOW(n) action number_windows_of_##n() { meta.window = meta.window >> (n - 6); }
 
 struct window_bytes_t {
     bit<32> present;                        // sent in the window that is not over; all ones where they are too many
@@ -66,6 +66,13 @@ control Utilisation(inout egress_metadata_t meta, in egress_intrinsic_metadata_t
         size = 1;
     }
 
+    // The clock in units of 2^6 times 1,024 ns. It begins anew every 78 hours, and so do the numbers of windows.
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) upper_time;
+
+    action read_time() {
+        meta.window = upper_time.get({ from_parser.global_tstamp[47:16] });
+    }
+
     // The chip shifts by constants alone.
     WINDOW(8)
     WINDOW(9)
@@ -90,6 +97,7 @@ control Utilisation(inout egress_metadata_t meta, in egress_intrinsic_metadata_t
             number_windows_of_20;
         }
         const default_action = number_windows_of_14();
+        size = 16;
         const entries = {
             8: number_windows_of_8();
             9: number_windows_of_9();
@@ -107,7 +115,7 @@ control Utilisation(inout egress_metadata_t meta, in egress_intrinsic_metadata_t
     }
 
     action count_sent() {
-        meta.sent_bytes = meta.sent_bytes + (bit<32>) meta.added_bytes;
+        meta.sent_bytes = meta.sent_bytes + meta.added_sent_bytes;
     }
 
     action count_passed() {
@@ -127,17 +135,19 @@ control Utilisation(inout egress_metadata_t meta, in egress_intrinsic_metadata_t
     }
 
     table window_step {
-        key = { passed: exact; }
+        key = { passed: ternary; }
         actions = { count_in_present; count_in_next; count_after_a_gap; }
-        const default_action = count_after_a_gap();
+        size = 4;
         const entries = {
             0: count_in_present();
             1: count_in_next();
+            _: count_after_a_gap();
         }
     }
 
     apply {
         utilisation_window.apply();
+        read_time();
         window_number.apply();
         count_sent();
         passed = exchange_window.execute(intrinsic.egress_port);

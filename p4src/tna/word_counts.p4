@@ -1,4 +1,5 @@
-// How many words an INT instruction bitmap asks for: the chip adds up no eight bits in one step, so two tables know.
+// What an INT header asks a hop for, in words and bytes: the chip neither adds up eight bits in a step nor moves five of
+// them to where they can be added, so tables of constants know the results.
 
 #define CONTENT_ROW(a, b, c, d, e, f, g, h) \
     (a, b, c, d, e, f, g, h): set_content_words(a + b + c + d + 2 * e + 2 * f + 2 * g + h);
@@ -19,7 +20,35 @@
 #define MORE_64(number, ones) MORE_32(2 * (number), ones) MORE_32(2 * (number) + 1, ones + 1)
 #define MORE_128(number, ones) MORE_64(2 * (number), ones) MORE_64(2 * (number) + 1, ones + 1)
 
-control WordCounts(in egress_headers_t hdr, out bit<8> content_words, out bit<8> more_words) {
+#define HOP_ROW(words) words: set_hop_words(words, 4 * (words), 4 * (words));
+#define HOP_4(words) HOP_ROW(words) HOP_ROW(words + 1) HOP_ROW(words + 2) HOP_ROW(words + 3)
+
+control WordCounts(in egress_headers_t hdr, out bit<8> content_words, out bit<8> more_words, out bit<8> hop_words,
+                   out bit<16> hop_bytes, out bit<32> hop_sent_bytes) {
+
+    // Hop ML.
+    action set_hop_words(bit<8> words, bit<16> bytes, bit<32> sent_bytes) {
+        hop_words = words;
+        hop_bytes = bytes;
+        hop_sent_bytes = sent_bytes;
+    }
+
+    table int_hop_words {
+        key = { hdr.int_md.hop_words: exact; }
+        actions = { set_hop_words; }
+        const default_action = set_hop_words(0, 0, 0);
+        size = 32;
+        const entries = {
+            HOP_4(0)
+            HOP_4(4)
+            HOP_4(8)
+            HOP_4(12)
+            HOP_4(16)
+            HOP_4(20)
+            HOP_4(24)
+            HOP_4(28)
+        }
+    }
 
     // Bits 0..7: one word each, two for the times and for the level-2 ports.
     action set_content_words(bit<8> words) {
@@ -39,6 +68,7 @@ control WordCounts(in egress_headers_t hdr, out bit<8> content_words, out bit<8>
         }
         actions = { set_content_words; }
         const default_action = set_content_words(0);
+        size = 256;
         const entries = {
             CONTENT_128(0)
             CONTENT_128(1)
@@ -54,6 +84,7 @@ control WordCounts(in egress_headers_t hdr, out bit<8> content_words, out bit<8>
         key = { hdr.int_md.wants_more: exact; }
         actions = { set_more_words; }
         const default_action = set_more_words(0);
+        size = 256;
         const entries = {
             MORE_128(0, 0)
             MORE_128(1, 1)
@@ -61,6 +92,7 @@ control WordCounts(in egress_headers_t hdr, out bit<8> content_words, out bit<8>
     }
 
     apply {
+        int_hop_words.apply();
         int_content_words.apply();
         int_more_words.apply();
     }

@@ -19,7 +19,7 @@ _ONLY_HERE = {
     "ecmp",
     # The chip adds, multiplies and shifts less: tables of constants know the results.
     *(f"hash_box_{number}" for number in range(4)),
-    *("int_content_words", "int_more_words", "window_number", "window_step"),
+    *("int_content_words", "int_hop_words", "int_more_words", "window_number", "window_step"),
 }
 
 
@@ -74,7 +74,9 @@ def test_the_manifest_names_the_sources_as_they_are() -> None:
 @pytest.mark.slow
 def test_compiling_again_gives_the_same() -> None:
     if not shutil.which(COMPILER):
-        pytest.skip(f"{COMPILER} is not on PATH: that the sources compile for Tofino to what is committed is not checked")
+        pytest.skip(
+            f"{COMPILER} is not on PATH: that the sources compile for Tofino to what is committed is not checked"
+        )
     output = compile_sources()
     if output.version != json.loads(TNA_MANIFEST.read_text())["p4c"]:
         pytest.skip(f"p4c here is {output.version}, not the version that made what is committed")
