@@ -7,7 +7,7 @@
 control IntAdmission(inout egress_headers_t hdr, inout egress_metadata_t meta,
                      in egress_intrinsic_metadata_t intrinsic) {
 
-    WordCounts() word_counts;
+    @name(".egress") WordCounts() word_counts;
 
     bit<8>  hop_words;
     bit<16> hop_bytes;

@@ -3,7 +3,7 @@
 control Routing(inout ingress_headers_t hdr, inout ingress_metadata_t meta,
                 inout ingress_intrinsic_metadata_for_tm_t for_traffic_manager) {
 
-    HashBoxes() hash_boxes;
+    @name(".ingress") HashBoxes() hash_boxes;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) crc32;
 
     // ---- node: what tells this switch's choices from its neighbours' ---------------------------------------------

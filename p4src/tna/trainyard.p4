@@ -12,7 +12,7 @@
 #include "egress.p4"
 #include "deparser.p4"
 
-@pkginfo(name="trainyard", version="0.1.0")
 Pipeline(IngressParser(), ingress(), IngressDeparser(), EgressParser(), egress(), EgressDeparser()) pipe;
 
+@pkginfo(name="trainyard", version="0.1.0")
 Switch(pipe) main;

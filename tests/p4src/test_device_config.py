@@ -19,7 +19,7 @@ def _parts(packed: bytes) -> list[bytes]:
     pool = DescriptorPool()
     pool.Add(FileDescriptorProto(name="p4config.proto", package="p4.tmp", message_type=[message]))
     read = GetMessageClass(pool.FindMessageTypeByName("p4.tmp.P4DeviceConfig")).FromString(packed)
-    data, parts = read.device_data, []
+    data, parts = bytes(getattr(read, field.name)), []
     while data:
         (length,) = struct.unpack_from("<i", data)
         parts.append(data[4 : 4 + length])
