@@ -23,8 +23,9 @@ from p4src.tofino_resources import resources_table
 COMPILER = "p4c"
 _MAIN = "tna/trainyard.p4"
 
-_NO_DATE = "Thu Jan  1 00:00:00 1970"
-"""Stands for the time of compilation, so that equal sources give equal output."""
+_NO_DATE = b"Thu Jan  1 00:00:00 1970"
+_NO_RUN = b"0" * 16
+"""These stand for the time and the random name of a compilation, so that equal sources give equal output."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +78,18 @@ def compile_sources() -> TofinoOutput:
         text = p4info.read_text()
         return TofinoOutput(
             text,
-            (pipe / "tofino.bin").read_bytes(),
-            _without_date((pipe / "context.json").read_bytes()),
+            _of_no_run((pipe / "tofino.bin").read_bytes()),
+            _of_no_run((pipe / "context.json").read_bytes()),
             resources_table(pipe / "logs", _sizes(text)),
             found.group() if found else "unknown",
         )
 
 
-def _without_date(context: bytes) -> bytes:
-    context = re.sub(rb'"build_date": "[^"]*"', f'"build_date": "{_NO_DATE}"'.encode(), context)
-    return re.sub(rb'"run_id": "[^"]*"', b'"run_id": "0"', context)
+def _of_no_run(output: bytes) -> bytes:
+    """Return the binary (BSON) or its description (JSON) without what differs from one compilation to the next."""
+    output = re.sub(rb'(?<="build_date": ")[^"]*', _NO_DATE, output)
+    output = re.sub(rb'(?<="run_id": ")[0-9a-f]{16}(?=")', _NO_RUN, output)
+    return re.sub(rb"(?<=\x02run_id\x00\x11\x00\x00\x00)[0-9a-f]{16}(?=\x00)", _NO_RUN, output)
 
 
 def _sizes(p4info: str) -> dict[str, int]:

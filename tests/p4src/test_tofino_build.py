@@ -35,23 +35,28 @@ def test_tables_and_their_keys_are_those_of_v1model(twins: tuple[p4i.P4Info, p4i
         assert theirs[name] == table, name
 
 
-def test_actions_are_those_of_v1model(twins: tuple[p4i.P4Info, p4i.P4Info]) -> None:
-    ours, theirs = ({action.preamble.alias: action.preamble.id for action in each.actions} for each in twins)
+def test_actions_of_tables_are_those_of_v1model(twins: tuple[p4i.P4Info, p4i.P4Info]) -> None:
+    ours, theirs = (
+        {
+            action.preamble.alias: action.preamble.id
+            for action in each.actions
+            if action.preamble.id in {reference.id for table in each.tables for reference in table.action_refs}
+        }
+        for each in twins
+    )
     assert {name: theirs.get(name) for name in ours} == ours
 
 
 def test_counters_meters_and_packet_headers_are_those_of_v1model(twins: tuple[p4i.P4Info, p4i.P4Info]) -> None:
-    for kind in ("counters", "direct_counters", "meters", "controller_packet_metadata"):
-        ours, theirs = ({part.preamble.alias: part for part in getattr(each, kind)} for each in twins)
-        assert set(ours) == set(theirs), kind
-        for name, part in ours.items():
-            assert theirs[name].preamble.id == part.preamble.id, name
-            if kind != "controller_packet_metadata":
-                assert theirs[name].spec.unit == part.spec.unit, name
-            else:
-                assert theirs[name].metadata == part.metadata, name
-            if kind in ("counters", "meters"):
-                assert theirs[name].size == part.size, name
+    """p4c gives counters and meters for Tofino ids of its own, whatever the source says."""
+    for kind in ("counters", "direct_counters", "meters"):
+        ours, theirs = (
+            {part.preamble.alias: (part.spec.unit, getattr(part, "size", None)) for part in getattr(each, kind)}
+            for each in twins
+        )
+        assert ours == theirs, kind
+    headers = [list(each.controller_packet_metadata) for each in twins]
+    assert headers[0] == headers[1]
 
 
 def test_hash_boxes_hold_the_numbers_that_their_comment_says() -> None:
