@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from workloads.field_types import (
     Bytes,
@@ -16,6 +16,7 @@ from workloads.field_types import (
     PositiveSeconds,
     ScenarioModel,
 )
+from workloads.model_workload import ModelWorkload
 from workloads.models import ModelName
 
 
@@ -141,17 +142,6 @@ class TorchWorkload(ScenarioModel):
         return value
 
 
-class ModelWorkload(ScenarioModel):
-    """A model of the table (``workloads.models``); the ``type`` of the workload names its parallelism.
-
-    ``flows_per_pair`` overrides the table's; ``flops`` is what the whole job computes in one iteration.
-    """
-
-    model: ModelName
-    flows_per_pair: FlowsPerPair | None = None
-    flops: PositiveNumber | None = None
-
-
 class DataParallelWorkload(ModelWorkload):
     """Data parallelism: all hosts compute, and reduce their gradients in a ring meanwhile.
 
@@ -183,11 +173,22 @@ class ParameterServerWorkload(ModelWorkload):
     servers: Parts = 1
 
 
+def _needed_unless_described(value: int | None, info: ValidationInfo) -> int | None:
+    if value is None and isinstance(info.data.get("model"), ModelName):
+        raise ValueError(f"missing; the model {info.data['model']} needs this key")
+    return value
+
+
+NumberOfLayers = Annotated[Layers | None, AfterValidator(_needed_unless_described), Field(validate_default=True)]
+"""Layers that the hosts divide; a public or described model has its own."""
+LayerGroups = Annotated[Parts | None, AfterValidator(_needed_unless_described), Field(validate_default=True)]
+
+
 class TensorParallelWorkload(ModelWorkload):
     """Tensor parallelism: hosts share every layer and reduce its activations twice forward and twice backward."""
 
     type: Literal["tp"]
-    layers: Layers
+    layers: NumberOfLayers = None
 
 
 class ExpertParallelWorkload(ModelWorkload):
@@ -197,7 +198,7 @@ class ExpertParallelWorkload(ModelWorkload):
     """
 
     type: Literal["moe"]
-    layers: Layers
+    layers: NumberOfLayers = None
     chunks: Layers = 1
 
 
@@ -205,7 +206,7 @@ class ContextParallelWorkload(ModelWorkload):
     """Context parallelism by ring attention: each host has a block of the sequence and passes keys and values on."""
 
     type: Literal["cp"]
-    layers: Layers
+    layers: NumberOfLayers = None
 
 
 class PipelineSchedule(StrEnum):
@@ -262,7 +263,7 @@ class FullyShardedWorkload(ModelWorkload):
     """
 
     type: Literal["fsdp"]
-    layer_groups: Parts
+    layer_groups: LayerGroups = None
     prefetch: PositiveCount = 1
     replicas: PositiveCount = 1
 
