@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from trainyard.runs import Comparison, RunResult, compare, run
     from trainyard.scenarios import build_scenario, load_scenario
     from trainyard.sweeps import SweepResult, sweep
+    from workloads.combined_workload import CombinedWorkload
     from workloads.described.description import ModelDescription
     from workloads.described.devices import Device
     from workloads.events import ScenarioEvent
@@ -79,6 +80,7 @@ _MODULE_OF = {
         "trainyard.runs": ("Comparison", "RunResult", "compare", "run"),
         "trainyard.scenarios": ("build_scenario", "load_scenario"),
         "trainyard.sweeps": ("SweepResult", "sweep"),
+        "workloads.combined_workload": ("CombinedWorkload",),
         "workloads.described.description": ("ModelDescription",),
         "workloads.described.devices": ("Device",),
         "workloads.events": ("ScenarioEvent",),
@@ -104,6 +106,7 @@ __all__ = [
     "Backend",
     "Cell",
     "ClosSpecification",
+    "CombinedWorkload",
     "Comparison",
     "ContextParallelWorkload",
     "DataParallelWorkload",

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workloads.arrangement import arranged
+from workloads.combined.expansion import expand_combined
+from workloads.combined_workload import CombinedWorkload
 from workloads.described.simple_jobs import divided_layers, simple_model
 from workloads.model_workload import ModelWorkload
 from workloads.models import MODELS, Model, ModelName
@@ -57,6 +59,8 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
             graph = expand_phases(workload, placement)
         case TorchWorkload():
             graph = expand_torch(workload, placement)
+        case CombinedWorkload():
+            graph = expand_combined(workload, placement)
         case _:
             graph = _expand_model(workload, _model(workload, placement), placement)
     return arranged(graph)

@@ -39,6 +39,13 @@ ModelReference = Annotated[AnyModel, WrapValidator(_named_or_described)]
 """A model of the table, a public model, or a description."""
 
 
+def description_of(model: AnyModel) -> ModelDescription | None:
+    """Return the description of a public or described model; None for one of the table."""
+    if isinstance(model, ModelDescription):
+        return model
+    return public_model(model) if isinstance(model, PublicModel) else None
+
+
 class ModelWorkload(ScenarioModel):
     """A model: one of the table (``workloads.models``), a public one, or a description.
 
@@ -56,9 +63,7 @@ class ModelWorkload(ScenarioModel):
     @property
     def description(self) -> ModelDescription | None:
         """The description of the model; None where it is one of the table."""
-        if isinstance(self.model, ModelDescription):
-            return self.model
-        return public_model(self.model) if isinstance(self.model, PublicModel) else None
+        return description_of(self.model)
 
     @model_validator(mode="after")
     def _says_how_much_is_computed(self) -> Self:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from workloads.combined_workload import CombinedWorkload
 from workloads.field_types import (
     Bytes,
     FlowsPerPair,
@@ -18,6 +19,7 @@ from workloads.field_types import (
 )
 from workloads.model_workload import ModelWorkload
 from workloads.models import ModelName
+from workloads.pipeline_order import CHUNKS, PipelineSchedule, checked_chunks
 
 
 class Pattern(StrEnum):
@@ -209,28 +211,6 @@ class ContextParallelWorkload(ModelWorkload):
     layers: NumberOfLayers = None
 
 
-class PipelineSchedule(StrEnum):
-    """Order of the micro-batches on a pipeline stage."""
-
-    GPIPE = "gpipe"
-    ONE_FORWARD_ONE_BACKWARD = "1f1b"
-    INTERLEAVED = "interleaved"
-    INTERLEAVED_ZERO_BUBBLE = "interleaved_zero_bubble"
-    ZERO_BUBBLE_V = "zero_bubble_v"
-    DUAL_PIPE_V = "dual_pipe_v"
-
-
-_CHUNKS = {
-    PipelineSchedule.GPIPE: (1,),
-    PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: (1,),
-    PipelineSchedule.INTERLEAVED: range(2, 17),
-    PipelineSchedule.INTERLEAVED_ZERO_BUBBLE: range(2, 17),
-    PipelineSchedule.ZERO_BUBBLE_V: (2,),
-    PipelineSchedule.DUAL_PIPE_V: (2,),
-}
-"""Numbers of chunks of layers that a host can hold."""
-
-
 class PipelineWorkload(ModelWorkload):
     """Pipeline parallelism: each host of the job, in order, is a stage, or ``chunks`` of stages."""
 
@@ -242,17 +222,12 @@ class PipelineWorkload(ModelWorkload):
     @field_validator("chunks")
     @classmethod
     def _fits_the_schedule(cls, chunks: int | None, info: ValidationInfo) -> int | None:
-        schedule = info.data.get("schedule")
-        if chunks is not None and schedule is not None and chunks not in _CHUNKS[schedule]:
-            fitting = _CHUNKS[schedule]
-            expected = f"{fitting[0]}" if len(fitting) == 1 else f"{fitting[0]} to {fitting[-1]}"
-            raise ValueError(f"expected {expected} for schedule {schedule.value}")
-        return chunks
+        return checked_chunks(chunks, info.data.get("schedule"))
 
     @property
     def chunks_per_host(self) -> int:
         """Chunks of layers on each host; by default the fewest that the schedule allows."""
-        return self.chunks or _CHUNKS[self.schedule][0]
+        return self.chunks or CHUNKS[self.schedule][0]
 
 
 class FullyShardedWorkload(ModelWorkload):
@@ -279,7 +254,8 @@ Workload = Annotated[
     | ExpertParallelWorkload
     | ContextParallelWorkload
     | PipelineWorkload
-    | FullyShardedWorkload,
+    | FullyShardedWorkload
+    | CombinedWorkload,
     Field(discriminator="type"),
 ]
 """The ``workload:`` mapping of a job; ``type`` selects the class."""

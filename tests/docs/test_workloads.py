@@ -4,6 +4,7 @@ import re
 import typing
 
 from tests.docs.pages import ROOT
+from workloads.combined_workload import CombinedWorkload
 from workloads.described.catalogue import PublicModel
 from workloads.described.description import AnyLayer, ModelDescription
 from workloads.described.devices import DeviceName
@@ -22,6 +23,7 @@ def test_its_python_runs() -> None:
 def test_its_scenario_can_be_run() -> None:
     scenario = load_scenario(ROOT / "docs" / "examples" / "my-model-jobs.yaml")
     assert [job.name for job in scenario.jobs] == ["mine", "llama", "vision"]
+    load_scenario(ROOT / "docs" / "examples" / "combined-jobs.yaml")
 
 
 def test_it_has_every_layer_with_its_keys() -> None:
@@ -35,6 +37,12 @@ def test_it_has_every_layer_with_its_keys() -> None:
     for kind, layer in layers.items():
         keys = layer.model_fields.keys() - {"type", "name", "forward_s", "backward_s"}
         assert rows[kind] >= keys, kind
+
+
+def test_it_has_every_key_of_combined_parallelism() -> None:
+    table = PAGE.partition("## Several parallelisms at once")[2].partition("| Parallelism |")[0]
+    first_cells = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", first_cells)) == CombinedWorkload.model_fields.keys()
 
 
 def test_it_has_every_key_device_and_public_model() -> None:

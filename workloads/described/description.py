@@ -29,7 +29,7 @@ from workloads.described.layers import (
 from workloads.described.shapes import Shape, ShapeError
 from workloads.field_types import FlowsPerPair, Name, ScenarioModel
 
-MOST_LAYERS = 20_000
+MOST_LAYERS = 10_000
 """The most layers of a model, repetitions counted."""
 
 _SIMPLE = (

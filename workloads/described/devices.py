@@ -30,6 +30,16 @@ PEAK_FLOPS_PER_S: Mapping[DeviceName, float] = {
 }
 """FLOPs a second of dense 16-bit matrices, from NVIDIA's data sheets of the SXM modules, without sparsity."""
 
+NVLINK_GBPS: Mapping[DeviceName, float] = {
+    DeviceName.V100: 1200.0,
+    DeviceName.A100: 2400.0,
+    DeviceName.H100: 3600.0,
+    DeviceName.H800: 1600.0,
+    DeviceName.H200: 3600.0,
+    DeviceName.B200: 7200.0,
+}
+"""Rate of a GPU's NVLinks in one direction: half of what data sheets give for both."""
+
 
 class Device(ScenarioModel):
     """A GPU: one of the table by ``name``, or ``flops_per_s``; layers reach the fraction ``efficiency`` of that."""

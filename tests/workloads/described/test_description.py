@@ -55,8 +55,8 @@ def refusals(tmp_path: Path, *layers: Any, **keys: Any) -> str:
             "layers[1] block, layers[0] mlp, forward_s: expected durations of this layer or of the layers around it",
         ),
         (
-            {"type": "block", "repeat": 4096, "layers": [MLP] * 5},
-            "layers[1] block, layers[4] mlp: expected at most 20,000 layers with their repetitions",
+            {"type": "block", "repeat": 4096, "layers": [MLP] * 3},
+            "layers[1] block, layers[2] mlp: expected at most 10,000 layers with their repetitions",
         ),
     ],
 )
