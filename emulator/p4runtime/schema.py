@@ -1,6 +1,6 @@
 """Objects of a P4Info by id, with their references resolved."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from functools import cached_property
@@ -92,7 +92,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An action profile, or an action selector if ``has_selector``."""
+    """An action profile, or an action selector if ``has_selector``.
+
+    The size of a group is the sum of its weights, or the number of its members if ``counts_members``. No weight may
+    exceed ``max_weight`` (0: any may).
+    """
 
     id: int
     name: str
@@ -100,6 +104,12 @@ class Profile:
     size: int
     max_group_size: int
     table_ids: tuple[int, ...]
+    counts_members: bool = False
+    max_weight: int = 0
+
+    def group_size(self, weights: Collection[int]) -> int:
+        """Return the size of a group of members with these weights."""
+        return len(weights) if self.counts_members else sum(weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +312,15 @@ def _action(message: p4i.Action, translated: frozenset[str]) -> Action:
 
 def _profile(message: p4i.ActionProfile) -> Profile:
     name = message.preamble.name
-    if message.HasField("sum_of_members") or message.weights_disallowed:
-        raise unimplemented(
-            f"action profile {name}: the size of a group is the sum of weights; nothing else is supported"
-        )
     return Profile(
-        message.preamble.id, name, message.with_selector, message.size, message.max_group_size, tuple(message.table_ids)
+        message.preamble.id,
+        name,
+        message.with_selector,
+        message.size,
+        message.max_group_size,
+        tuple(message.table_ids),
+        message.HasField("sum_of_members"),
+        1 if message.weights_disallowed else message.sum_of_members.max_member_weight,
     )
 
 
