@@ -11,6 +11,7 @@ from finsy.proto import p4i
 from emulator.p4runtime.controller_packets import PACKET_IN, PACKET_OUT, ControllerHeader, read_controller_header
 from emulator.p4runtime.digest_types import Digest, read_digest
 from emulator.p4runtime.errors import invalid_argument, unimplemented
+from emulator.p4runtime.texts import Texts
 
 
 class MatchKind(StrEnum):
@@ -35,7 +36,8 @@ class ActionScope(Enum):
 class MatchField:
     """One field of a table's key.
 
-    Its type in the program may have another width if ``is_translated``. A width of 0: the P4Info says none.
+    Its type in the program may have another width if ``is_translated``, and its values are ``texts`` where there are
+    such. A width of 0: the P4Info says none.
     """
 
     id: int
@@ -44,6 +46,7 @@ class MatchField:
     kind: MatchKind
     table: str
     is_translated: bool = False
+    texts: Texts | None = field(default=None, compare=False)
 
     @cached_property
     def place(self) -> str:
@@ -69,6 +72,7 @@ class Parameter:
     action: str
     is_translated: bool = False
     is_dropped: bool = False
+    texts: Texts | None = field(default=None, compare=False)
 
     @cached_property
     def place(self) -> str:
@@ -261,9 +265,11 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     Raises RequestError: INVALID_ARGUMENT for a duplicate id or a missing reference, UNIMPLEMENTED for a match kind of
     the architecture, groups whose size is not the sum of weights, and text values.
     """
-    translated = frozenset(
-        name for name, kind in p4info.type_info.new_types.items() if kind.translated_type.sdn_bitwidth
-    )
+    translated: dict[str, Texts | None] = {
+        name: None if kind.translated_type.sdn_bitwidth else Texts()
+        for name, kind in p4info.type_info.new_types.items()
+        if kind.HasField("translated_type")
+    }
     enum_bits = {name: kind.underlying_type.bitwidth for name, kind in p4info.type_info.serializable_enums.items()}
     actions = _unique(_action(message, translated) for message in p4info.actions)
     profiles = _unique(_profile(message) for message in p4info.action_profiles)
@@ -298,11 +304,15 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     return schema
 
 
-def _action(message: p4i.Action, translated: frozenset[str]) -> Action:
+def _action(message: p4i.Action, translated: Mapping[str, Texts | None]) -> Action:
     name = message.preamble.name
     parameters = _unique(
         (
-            Parameter(parameter.id, parameter.name, parameter.bitwidth, name, parameter.type_name.name in translated)
+            Parameter(
+                *(parameter.id, parameter.name, parameter.bitwidth, name),
+                is_translated=parameter.type_name.name in translated,
+                texts=translated.get(parameter.type_name.name),
+            )
             for parameter in message.params
         ),
         f"action {name}",
@@ -339,7 +349,7 @@ def _table(
     profiles: Mapping[int, Profile],
     direct_counters: Mapping[int, str],
     direct_meters: Mapping[int, str],
-    translated: frozenset[str],
+    translated: Mapping[str, Texts | None],
 ) -> Table:
     name = message.preamble.name
     fields = _unique((_match_field(name, field, translated) for field in message.match_fields), f"table {name}")
@@ -358,7 +368,7 @@ def _table(
     )
 
 
-def _value_set(message: p4i.ValueSet, translated: frozenset[str]) -> ValueSet:
+def _value_set(message: p4i.ValueSet, translated: Mapping[str, Texts | None]) -> ValueSet:
     name = message.preamble.name
     fields = _unique((_match_field(name, field, translated) for field in message.match), f"value set {name}")
     for field_ in fields.values():
@@ -374,14 +384,17 @@ def _scope(table: str, message: p4i.ActionRef) -> ActionScope:
     return scope
 
 
-def _match_field(table: str, message: p4i.MatchField, translated: frozenset[str]) -> MatchField:
+def _match_field(table: str, message: p4i.MatchField, translated: Mapping[str, Texts | None]) -> MatchField:
     kind = _MATCH_KINDS.get(message.match_type)
     if kind is None:
         raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
-    if message.bitwidth < 0 or (not message.bitwidth and message.HasField("type_name")):
-        raise unimplemented(f"table {table}: field {message.name} has no width; text values are not supported")
+    texts = translated.get(message.type_name.name)
+    if message.bitwidth < 0 or (not message.bitwidth and message.HasField("type_name") and texts is None):
+        raise unimplemented(f"table {table}: field {message.name} has no width, and is no text")
+    if texts is not None and kind not in (MatchKind.EXACT, MatchKind.OPTIONAL):
+        raise unimplemented(f"table {table}: the {kind} match of field {message.name}, a text, is not supported")
     is_translated = message.type_name.name in translated
-    return MatchField(message.id, message.name, message.bitwidth, kind, table, is_translated)
+    return MatchField(message.id, message.name, message.bitwidth, kind, table, is_translated, texts)
 
 
 class _Named(Protocol):
