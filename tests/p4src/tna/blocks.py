@@ -40,12 +40,16 @@ class Parts:
 
 
 class BlockTranslator:
-    """Adds one block's functions to the parts; ``initial`` is what its local variables are for each packet."""
+    """Adds one block's functions to the parts.
+
+    ``undefined_bits`` are those of its parameters and variables that can be anything before a program writes them; the
+    architecture's own parameters are 0.
+    """
 
     def __init__(self, block: ir.Parser | ir.Control, parts: Parts) -> None:
         self._block, self._parts = block, parts
         self._locals = block.parser_locals if isinstance(block, ir.Parser) else block.control_locals
-        self.initial: dict[str, int] = {}
+        self.undefined_bits: dict[str, int] = {}
         places: dict[str, Place] = {}
         packet, roots = None, iter((HEADERS, METADATA))
         for parameter in block.parameters:
@@ -54,10 +58,11 @@ class BlockTranslator:
             else:
                 root = next(roots, parameter.type)
                 places[parameter.name] = Place(root)
-                self.initial |= parts.layouts.zeros(parameter.type, root)
+                bits = parts.layouts.undefined_bits(parameter.type, root)
+                self.undefined_bits |= dict.fromkeys(bits, 0) if root == parameter.type else bits
         for variable in self._all_locals():
             places[variable.name] = Place(f"{block.name}.{variable.name}")
-            self.initial |= parts.layouts.zeros(variable.type, places[variable.name].path)
+            self.undefined_bits |= parts.layouts.undefined_bits(variable.type, places[variable.name].path)
         named = {kind: self._named(kind) for kind in (ir.Table, ir.Action)}
         scope = Scope(places, self._externs(), named[ir.Table], named[ir.Action], packet)
         self._expressions = Expressions(parts.layouts, scope)

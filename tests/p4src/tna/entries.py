@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from emulator.entries import ActionCall, EntryKey, FieldMatch, GroupReference, MemberReference
-from emulator.meters import MeterRates
-from emulator.switch import EmulatedSwitch
+from emulator.entries import ActionCall, EntryAction, EntryKey, FieldMatch, GroupReference, MemberReference
+from emulator.meters import MeterMemory, MeterRates
 from tests.p4src.tna.program import RunningProgram
 from topologies.addressing import FiveTuple
 
@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
-    """What a controller writes. A route leads to a next hop or to a group of several."""
+    """What a controller writes. A route leads to a next hop or to a group; a default that is None is the program's."""
 
     next_hops: Mapping[int, NextHop]
     routes: Mapping[Prefix, tuple[int, ...]]
@@ -76,11 +76,11 @@ class Entries:
     trusts_ports: bool
     classes: Mapping[int, int]
     mark_from: Mapping[int, int]
-    mark_from_default: int
+    mark_from_default: int | None
     mtu_bytes: Mapping[int, int]
-    mtu_default_bytes: int
+    mtu_default_bytes: int | None
     packet_in_bursts: Mapping[int, int]
-    node_id: int
+    node_id: int | None
     hash_multiplier: int
     hash_salt: int
     slot_mask: int
@@ -118,12 +118,13 @@ def _rows(entries: Entries) -> Iterator[Row]:
 
 def _defaults(entries: Entries) -> dict[str, ActionCall]:
     """Default actions that are the same for both."""
-    return {
-        "ingress.port": ActionCall("ingress.trust" if entries.trusts_ports else "ingress.distrust"),
-        "egress.ecn": ActionCall("egress.mark_from", (entries.mark_from_default,)),
-        "egress.mtu": ActionCall("egress.set_mtu", (entries.mtu_default_bytes,)),
-        "egress.node_id": ActionCall("egress.set_node_id", (entries.node_id,)),
+    calls = {"ingress.port": ActionCall("ingress.trust" if entries.trusts_ports else "ingress.distrust")}
+    numbers = {
+        ("egress.ecn", "egress.mark_from"): entries.mark_from_default,
+        ("egress.mtu", "egress.set_mtu"): entries.mtu_default_bytes,
+        ("egress.node_id", "egress.set_node_id"): entries.node_id,
     }
+    return calls | {table: ActionCall(name, (given,)) for (table, name), given in numbers.items() if given is not None}
 
 
 def _exact(*fields: tuple[int, int]) -> tuple[tuple[int, int], ...]:
@@ -141,8 +142,18 @@ def flow_match(flow: FiveTuple) -> tuple[tuple[int, int], ...]:
     )
 
 
-def write_to_v1model(entries: Entries, switch: EmulatedSwitch) -> None:
-    """Give a switch of the emulator all entries; it must have none."""
+class V1modelControl(Protocol):
+    """What entries are written by: the emulator's switch has it, and the plain interpreter in a wrapping."""
+
+    def insert(self, table: str, key: EntryKey, action: EntryAction) -> None: ...
+    def set_default(self, table: str, action: ActionCall | None) -> None: ...
+    def insert_member(self, profile: str, member_id: int, action: ActionCall) -> None: ...
+    def insert_group(self, profile: str, group_id: int, member_ids: tuple[int, ...], max_size: int) -> None: ...
+    def meter(self, name: str) -> MeterMemory: ...
+
+
+def write_to_v1model(entries: Entries, switch: V1modelControl) -> None:
+    """Give a switch all entries; it must have none."""
     for table, match, call, priority in _rows(entries):
         switch.insert(table, v1model_key(match, priority), call)
     for table, call in _defaults(entries).items():

@@ -65,9 +65,9 @@ class Layouts:
         for part in struct.fields:
             yield from self.headers(part.type, f"{path}.{part.name}")
 
-    def zeros(self, type_text: str, path: str) -> dict[str, int]:
-        """A value at ``path`` that is 0 in all fields, with invalid headers."""
-        found = {leaf.path: 0 for leaf in self.leaves(type_text, path)}
+    def undefined_bits(self, type_text: str, path: str) -> dict[str, int]:
+        """For every field of a value that nobody has written, how many bits of it can be anything; invalid headers."""
+        found = {leaf.path: leaf.number.bits - leaf.number.is_signed for leaf in self.leaves(type_text, path)}
         return found | {f"{header}.{VALID}": 0 for header in self.headers(type_text, path)}
 
     def bits(self, type_text: str) -> int:

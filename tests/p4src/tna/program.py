@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from dataclasses import fields as fields_of
+from random import Random
 from types import CodeType
 from typing import Any
 
@@ -59,7 +60,7 @@ class TranslatedProgram:
         self._blocks = [found for found in program.objects if isinstance(found, ir.Parser | ir.Control)]
         translators = {block.name: BlockTranslator(block, self._parts) for block in self._blocks}
         self._names = {name: translator.translate() for name, translator in translators.items()}
-        self._initial = {name: translator.initial for name, translator in translators.items()}
+        self._undefined_bits = {name: translator.undefined_bits for name, translator in translators.items()}
         self.source = "\n".join(self._parts.lines)
         self._code: CodeType = compile(self.source, "<program>", "exec")
         self._actions = {
@@ -70,8 +71,11 @@ class TranslatedProgram:
             if isinstance(local, ir.Action)
         }
 
-    def start(self) -> RunningProgram:
-        """The program with the entries that it brings, and everything else 0."""
+    def start(self, undefined: Random | None = None) -> RunningProgram:
+        """The program with the entries that it brings.
+
+        What a program reads before it has written it is drawn from ``undefined``, else 0.
+        """
         namespace: dict[str, Any] = {"signed": signed, "NoMatch": NoMatchError, "Exited": ExitedError}
         objects = {shared.label: shared.make() for shared in self._parts.objects}
         namespace |= {shared.variable: objects[shared.label] for shared in self._parts.objects}
@@ -80,12 +84,13 @@ class TranslatedProgram:
         for table, variable, expressions in self._parts.tables:
             namespace[variable] = built = build_table(table, expressions, namespace, self._actions)
             tables[built.name] = built
-        halves = [self._half(thread, namespace) for thread in ("ingress", "egress")]
+        halves = [self._half(thread, namespace, undefined) for thread in ("ingress", "egress")]
         return RunningProgram(*halves, tables, objects, self._parts.layouts)
 
-    def _half(self, thread: str, namespace: Mapping[str, Any]) -> Half:
+    def _half(self, thread: str, namespace: Mapping[str, Any], undefined: Random | None) -> Half:
         mine = {block.node: block for block in self._blocks if block.thread == thread}
-        initial = {key: value for block in mine.values() for key, value in self._initial[block.name].items()}
+        bits = {key: number for block in mine.values() for key, number in self._undefined_bits[block.name].items()}
+        initial = {key: undefined.getrandbits(number) if undefined else 0 for key, number in bits.items()}
         functions = [namespace[self._names[mine[kind].name]] for kind in _BLOCKS]
         reads = any(isinstance(node, ir.Member) and node.member == "parser_err" for node in _nodes(mine["TnaControl"]))
         return Half(*functions, initial, reads)

@@ -69,8 +69,12 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "TnaDeparser": ("name", "thread", "parameters", "controlLocals", "body"),
 }
 
+_LEFT_OUT = frozenset({"expression", "ifFalse", "initializer", "priority", "selectExpression", "statement"})
+"""What p4c does not write where it is not there."""
+
 _NOT_EXECUTED = frozenset(
     {
+        "Declaration_Constant",
         "Declaration_MatchKind",
         "Method",
         "Type_Control",
@@ -168,7 +172,7 @@ class _Reduction:
                 return [self._node(found) for found in properties if found["name"] in _TABLE_PROPERTIES]
             case _, "path":
                 return self._whole(node[key])["name"]
-        return self._value(node[key])
+        return None if key in _LEFT_OUT and key not in node else self._value(node[key])
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, list):

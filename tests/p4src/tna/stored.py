@@ -5,9 +5,13 @@ import json
 from functools import cache
 from pathlib import Path
 
+import p4src
 from tests.p4src.tna.ir import load
 from tests.p4src.tna.program import TranslatedProgram
 from tests.p4src.tna.reduce import Json
+
+TRAINYARD = Path(p4src.__file__).resolve().parent / "build" / "tna" / "mid_end.json.gz"
+"""What p4c's mid-end makes of Trainyard's program for Tofino."""
 
 FOLDER = Path(__file__).resolve().parent / "programs"
 
