@@ -89,7 +89,8 @@ _NOT_EXECUTED = frozenset(
 )
 """Declarations of the program's top level that say nothing about what it does."""
 
-_TABLE_PROPERTIES = frozenset({"actions", "counters", "default_action", "entries", "key", "size"})
+_TABLE_PROPERTIES = frozenset({"actions", "counters", "default_action", "entries", "key"})
+_TABLE_SIZE = "size"
 
 
 class UnknownNodeError(ValueError):
@@ -168,8 +169,7 @@ class _Reduction:
             case _, "parameters":
                 return self._parameters(self._whole(node["type"])["applyParams"])
             case "P4Table", "properties":
-                properties = map(self._whole, self._elements(self._whole(node[key])["properties"]))
-                return [self._node(found) for found in properties if found["name"] in _TABLE_PROPERTIES]
+                return self._properties(node)
             case _, "path":
                 return self._whole(node[key])["name"]
         return None if key in _LEFT_OUT and key not in node else self._value(node[key])
@@ -183,6 +183,13 @@ class _Reduction:
                 return [self._node(element) for element in whole["vec"]]
             return self._node(whole)
         return value
+
+    def _properties(self, table: Json) -> list[Json]:
+        properties = [self._whole(found) for found in self._elements(self._whole(table["properties"])["properties"])]
+        unknown = {str(found["name"]) for found in properties} - _TABLE_PROPERTIES - {_TABLE_SIZE}
+        if unknown:
+            raise UnknownNodeError(f"table {table['name']} has {', '.join(sorted(unknown))}, which nothing here knows")
+        return [self._node(found) for found in properties if found["name"] != _TABLE_SIZE]
 
     def _parameters(self, parameter_list: Json) -> list[Json]:
         return [self._node(parameter) for parameter in self._elements(self._whole(parameter_list)["parameters"])]
