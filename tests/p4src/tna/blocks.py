@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tests.p4src.tna import ir
+from tests.p4src.tna import ir, nodes
 from tests.p4src.tna.expressions import Expressions, Extern, Place, Scope, identifier
 from tests.p4src.tna.layouts import Layouts
 from tests.p4src.tna.objects import Polynomials, extern_object, polynomial
@@ -68,14 +68,14 @@ class BlockTranslator:
         self._expressions = Expressions(parts.layouts, scope)
         self._statements = Statements(self._expressions)
 
-    def _named(self, kind: type[ir.Node]) -> dict[str, str]:
+    def _named(self, kind: type[nodes.Node]) -> dict[str, str]:
         return {
             found.name: identifier(f"{self._block.name}_{found.name}")  # type: ignore[attr-defined]
             for found in self._locals
             if isinstance(found, kind)
         }
 
-    def _all_locals(self) -> Iterator[ir.Variable]:
+    def _all_locals(self) -> Iterator[nodes.Variable]:
         """Variables of the block, and those of its actions and states."""
         bodies = [found.body.components for found in self._locals if isinstance(found, ir.Action)]
         if isinstance(self._block, ir.Parser):
@@ -83,7 +83,7 @@ class BlockTranslator:
         else:
             bodies.append(self._block.body.components)
         for node in [*self._locals, *(node for body in bodies for node in body)]:
-            if isinstance(node, ir.Variable):
+            if isinstance(node, nodes.Variable):
                 yield node
 
     def translate(self) -> str:
@@ -126,11 +126,11 @@ class BlockTranslator:
         body += [INDENT + line for line in self._transition(state.select_expression)]
         self._parts.define(f"{self._state_name(state.name)}(v, r)", body)
 
-    def _transition(self, select: ir.PathExpression | ir.SelectExpression | None) -> Iterator[str]:
+    def _transition(self, select: nodes.PathExpression | nodes.SelectExpression | None) -> Iterator[str]:
         match select:
-            case ir.PathExpression(path=name):
+            case nodes.PathExpression(path=name):
                 yield self._goto(name)
-            case ir.SelectExpression(select=ir.Components(components=keys), select_cases=cases):
+            case nodes.SelectExpression(select=nodes.Components(components=keys), select_cases=cases):
                 for position, key in enumerate(keys):
                     yield f"k{position} = {self._expressions.source(key)}"
                 for case in cases:
@@ -144,18 +144,18 @@ class BlockTranslator:
             return "raise NoMatch"
         return "return None" if state == "accept" else f"return {self._state_name(state)}"
 
-    def _takes(self, keyset: ir.Node) -> str:
-        parts = keyset.components if isinstance(keyset, ir.Components) else (keyset,)
+    def _takes(self, keyset: nodes.Node) -> str:
+        parts = keyset.components if isinstance(keyset, nodes.Components) else (keyset,)
         source, conditions = self._expressions.source, []
         for position, part in enumerate(parts):
             match part:
-                case ir.Node(node="DefaultExpression"):
+                case nodes.Node(node="DefaultExpression"):
                     continue
-                case ir.Binary(node="Mask", left=value, right=mask):
+                case nodes.Binary(node="Mask", left=value, right=mask):
                     conditions.append(f"k{position} & {source(mask)} == {source(value)} & {source(mask)}")
-                case ir.Binary(node="Range", left=low, right=high):
+                case nodes.Binary(node="Range", left=low, right=high):
                     conditions.append(f"{source(low)} <= k{position} <= {source(high)}")
-                case ir.PathExpression(path=name) if name in self._expressions.scope.externs:
+                case nodes.PathExpression(path=name) if name in self._expressions.scope.externs:
                     conditions.append(f"k{position} in {self._expressions.scope.externs[name].variable}")
                 case _:
                     conditions.append(f"k{position} == {source(part)}")
@@ -186,14 +186,14 @@ class BlockTranslator:
         """A function of the index: it reads the cell, runs the program's own, and writes the cell."""
         (register,) = (argument.expression for argument in instance.arguments)
         (function,) = instance.initializer.components if instance.initializer else ()
-        if not isinstance(register, ir.PathExpression) or not isinstance(function, ir.Function):
+        if not isinstance(register, nodes.PathExpression) or not isinstance(function, ir.Function):
             raise NotImplementedError(f"{instance.type} {instance.name}")
         scope, layouts = self._expressions.scope, self._parts.layouts
         places = {found.name: Place(found.name, is_variable=True) for found in function.parameters}
         places |= {
             found.name: Place(found.name, is_variable=True)
             for found in function.body.components
-            if isinstance(found, ir.Variable)
+            if isinstance(found, nodes.Variable)
         }
         value, *results = function.parameters
         leaves = [Place(leaf.path, is_variable=True).source for leaf in layouts.leaves(value.type, value.name)]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tests.p4src.tna import ir
+from tests.p4src.tna import nodes
 from tests.p4src.tna.layouts import VALID, Layouts, Number, number
 
 _COMPARISONS = {"Equ": "==", "Neq": "!=", "Lss": "<", "Leq": "<=", "Grt": ">", "Geq": ">="}
@@ -64,55 +64,55 @@ class Expressions:
         self.layouts = layouts
         self.scope = scope
 
-    def place(self, node: ir.Node) -> Place:
+    def place(self, node: nodes.Node) -> Place:
         """What a name or a field stands for; raises ``NotImplementedError`` for anything else."""
         match node:
-            case ir.PathExpression(path=name) if name in self.scope.places:
+            case nodes.PathExpression(path=name) if name in self.scope.places:
                 return self.scope.places[name]
-            case ir.Member(expr=owner, member=name):
+            case nodes.Member(expr=owner, member=name):
                 return self.place(owner).member(name)
         raise NotImplementedError(f"{node} is no place of values")
 
-    def number(self, node: ir.Node) -> Number:
+    def number(self, node: nodes.Node) -> Number:
         """The type of an expression's value."""
         match node:
-            case ir.Relation() | ir.Literal():
+            case nodes.Relation() | nodes.Literal():
                 return Number(1)
-            case ir.Slice(e1=high, e2=low):
+            case nodes.Slice(e1=high, e2=low):
                 return Number(high.value - low.value + 1)
-            case ir.Cast(dest_type=kind):
+            case nodes.Cast(dest_type=kind):
                 return number(kind)
-            case ir.Member(member="hit" | "miss"):
+            case nodes.Member(member="hit" | "miss"):
                 return Number(1)
         return number(node.type)  # type: ignore[attr-defined]
 
-    def source(self, node: ir.Node) -> str:
+    def source(self, node: nodes.Node) -> str:
         """Python for a value."""
         match node:
-            case ir.Constant(value=value) | ir.Literal(value=value):
+            case nodes.Constant(value=value) | nodes.Literal(value=value):
                 return repr(value)
-            case ir.Member(expr=ir.Call() as call, member=("hit" | "miss") as outcome):
+            case nodes.Member(expr=nodes.Call() as call, member=("hit" | "miss") as outcome):
                 hit = self.source(call)
                 return hit if outcome == "hit" else f"(not {hit})"
-            case ir.PathExpression() | ir.Member():
+            case nodes.PathExpression() | nodes.Member():
                 return self.place(node).source
-            case ir.Slice(e0=whole, e1=high, e2=low):
+            case nodes.Slice(e0=whole, e1=high, e2=low):
                 return f"({self.source(whole)} >> {low.value} & {(2 << high.value - low.value) - 1})"
-            case ir.Mux(e0=condition, e1=true, e2=false):
+            case nodes.Mux(e0=condition, e1=true, e2=false):
                 return f"({self.source(true)} if {self.source(condition)} else {self.source(false)})"
-            case ir.Relation(node=name, left=left, right=right):
+            case nodes.Relation(node=name, left=left, right=right):
                 return f"({self.source(left)} {(_COMPARISONS | _CONNECTIONS)[name]} {self.source(right)})"
-            case ir.Cast():
+            case nodes.Cast():
                 return self._cast(node)
-            case ir.Unary():
+            case nodes.Unary():
                 return self._unary(node)
-            case ir.Binary():
+            case nodes.Binary():
                 return self._binary(node)
-            case ir.Call():
+            case nodes.Call():
                 return self.call(node)
         raise NotImplementedError(f"{node.node} as an expression")
 
-    def _cast(self, node: ir.Cast) -> str:
+    def _cast(self, node: nodes.Cast) -> str:
         value, target, origin = self.source(node.expr), number(node.dest_type), self.number(node.expr)
         if node.dest_type == "bool":
             return f"({value} != 0)"
@@ -121,14 +121,14 @@ class Expressions:
         fits = not origin.is_signed and origin.bits <= target.bits - target.is_signed
         return f"int({value})" if origin.bits == 1 else value if fits else wrapped(value, target)
 
-    def _unary(self, node: ir.Unary) -> str:
+    def _unary(self, node: nodes.Unary) -> str:
         value = self.source(node.expr)
         if node.node == "LNot":
             return f"(not {value})"
         operator = "~" if node.node == "Cmpl" else "-"
         return wrapped(f"({operator}{value})", number(node.type))
 
-    def _binary(self, node: ir.Binary) -> str:
+    def _binary(self, node: nodes.Binary) -> str:
         left, right, kind = self.source(node.left), self.source(node.right), number(node.type)
         if node.node in _WRAPPING:
             return wrapped(f"({left} {_WRAPPING[node.node]} {right})", kind)
@@ -150,15 +150,15 @@ class Expressions:
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
-    def call(self, node: ir.Call) -> str:
+    def call(self, node: nodes.Call) -> str:
         """Python for a call."""
         arguments = [argument.expression for argument in node.arguments]
         match node.method:
-            case ir.PathExpression(path=name):
+            case nodes.PathExpression(path=name):
                 return self._function(name, node, arguments)
-            case ir.Member(expr=owner, member="isValid"):
+            case nodes.Member(expr=owner, member="isValid"):
                 return f"({self.place(owner).member(VALID).source} == 1)"
-            case ir.Member(expr=ir.PathExpression(path=name), member=method):
+            case nodes.Member(expr=nodes.PathExpression(path=name), member=method):
                 if name == self.scope.packet:
                     return self._packet_method(method, node, arguments)
                 if name in self.scope.tables:
@@ -167,7 +167,7 @@ class Expressions:
                     return self._extern_method(self.scope.externs[name], method, arguments)
         raise NotImplementedError(f"a call of {node.method}")
 
-    def _function(self, name: str, node: ir.Call, arguments: list[ir.Node]) -> str:
+    def _function(self, name: str, node: nodes.Call, arguments: list[nodes.Node]) -> str:
         if name in self.scope.actions:
             given = "".join(f", {self.source(argument)}" for argument in arguments)
             return f"{self.scope.actions[name]}(v{given})"
@@ -178,7 +178,7 @@ class Expressions:
                 return str(self.layouts.bits(node.type_arguments[0]) // 8)
         raise NotImplementedError(f"the function {name}")
 
-    def _packet_method(self, method: str, node: ir.Call, arguments: list[ir.Node]) -> str:
+    def _packet_method(self, method: str, node: nodes.Call, arguments: list[nodes.Node]) -> str:
         match method:
             case "lookahead":
                 return f"r.ahead({number(node.type_arguments[0]).bits})"
@@ -186,7 +186,7 @@ class Expressions:
                 return f"r.advance({self.source(arguments[0])})"
         raise NotImplementedError(f"packet_in.{method} as a value")
 
-    def _extern_method(self, extern: Extern, method: str, arguments: list[ir.Node]) -> str:
+    def _extern_method(self, extern: Extern, method: str, arguments: list[nodes.Node]) -> str:
         name = extern.variable
         translate: Callable[[], str] | None = {
             ("Hash", "get"): lambda: f"{name}.get({self.joined(arguments[0])})",
@@ -204,28 +204,28 @@ class Expressions:
             raise NotImplementedError(f"{extern.kind}.{method}")
         return translate()
 
-    def _counted(self, adjustment: list[ir.Node]) -> str:
+    def _counted(self, adjustment: list[nodes.Node]) -> str:
         return f"v['$counted_bytes'] - {self.source(adjustment[0])}" if adjustment else "v['$counted_bytes']"
 
-    def _zeros(self, flag: list[ir.Node]) -> str:
+    def _zeros(self, flag: list[nodes.Node]) -> str:
         return f", {self.source(flag[0])}" if flag else ""
 
     # ---- lists of values --------------------------------------------------------------------------------------------
 
-    def parts(self, node: ir.Node) -> list[tuple[str, int]]:
+    def parts(self, node: nodes.Node) -> list[tuple[str, int]]:
         """Python for the numbers in a list, a struct or a header, each with its bits."""
         match node:
-            case ir.Components(components=components):
+            case nodes.Components(components=components):
                 return [part for component in components for part in self.parts(component)]
-            case ir.NamedExpression(expression=expression):
+            case nodes.NamedExpression(expression=expression):
                 return self.parts(expression)
-            case ir.PathExpression(type=kind) | ir.Member(type=kind) if self.layouts.is_struct(kind):
+            case nodes.PathExpression(type=kind) | nodes.Member(type=kind) if self.layouts.is_struct(kind):
                 place = self.place(node)
                 leaves = self.layouts.leaves(kind, place.path)
                 return [(Place(leaf.path, place.is_variable).source, leaf.number.bits) for leaf in leaves]
         return [(self.source(node), self.number(node).bits)]
 
-    def joined(self, node: ir.Node) -> str:
+    def joined(self, node: nodes.Node) -> str:
         """Python for the two arguments that say a list's bits: one number, and how many they are."""
         return join(self.parts(node))
 

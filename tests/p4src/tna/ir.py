@@ -1,257 +1,43 @@
-"""A reduced program (``reduce.py``) as frozen values, one class for each kind of node."""
+"""A reduced program (``reduce.py``) as frozen values: what it declares, one class for each kind."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from tests.p4src.tna import nodes
 from tests.p4src.tna.reduce import Json
 
-BINARY = frozenset(
-    ["Add", "Sub", "Mul", "Shl", "Shr", "AddSat", "SubSat", "Concat", "BAnd", "BOr", "BXor", "Mask", "Range"]
-)
-RELATIONS = frozenset(["Equ", "Neq", "Lss", "Leq", "Grt", "Geq", "LAnd", "LOr"])
-UNARY = frozenset(["Cmpl", "Neg", "LNot"])
-CASTS = frozenset(["Cast", "ReinterpretCast", "SignExtend"])
-
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node; ``node`` is p4c's name for its kind. Types stand as text, such as ``bit<9>``."""
-
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class Binary(Node):
-    """An operation on two values."""
-
-    type: str
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Relation(Node):
-    """A comparison, or a connection of two truths."""
-
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Unary(Node):
-    """An operation on one value."""
-
-    type: str
-    expr: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Cast(Node):
-    """A value in another type."""
-
-    dest_type: str
-    expr: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Constant(Node):
-    """A number."""
-
-    type: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Literal(Node):
-    """A truth or a text."""
-
-    value: bool | str
-
-
-@dataclass(frozen=True, slots=True)
-class PathExpression(Node):
-    """A declared name."""
-
-    type: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class TypeNameExpression(Node):
-    """A type in front of one of its members."""
-
-    type_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Member(Node):
-    """A field, a method, or a property of a call's result."""
-
-    type: str
-    expr: Node
-    member: str
-
-
-@dataclass(frozen=True, slots=True)
-class Slice(Node):
-    """Bits e1 down to e2 of e0."""
-
-    e0: Node
-    e1: Constant
-    e2: Constant
-
-
-@dataclass(frozen=True, slots=True)
-class Mux(Node):
-    """Where e0 is true e1, else e2."""
-
-    type: str
-    e0: Node
-    e1: Node
-    e2: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Components(Node):
-    """A list of values; those of a struct are named."""
-
-    components: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedExpression(Node):
-    """One component of a struct."""
-
-    name: str
-    expression: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Node):
-    """A call of an action, a table, a header's method or an extern's."""
-
-    type: str
-    method: Node
-    type_arguments: tuple[str, ...]
-    arguments: tuple["Argument", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ConstructorCall(Node):
+class ConstructorCall(nodes.Node):
     """An object without a name."""
 
     constructed_type: str
-    arguments: tuple["Argument", ...]
+    arguments: tuple[nodes.Argument, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Argument(Node):
-    """What a call is given."""
-
-    expression: Node
-
-
-@dataclass(frozen=True, slots=True)
-class SelectExpression(Node):
-    """The next state, by the first case that matches."""
-
-    select: Components
-    select_cases: tuple["SelectCase", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SelectCase(Node):
-    """A set of keys and the state for them."""
-
-    keyset: Node
-    state: PathExpression
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment(Node):
-    """left = right."""
-
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True, slots=True)
-class If(Node):
-    """One of two statements."""
-
-    condition: Node
-    if_true: Node
-    if_false: Node | None
-
-
-@dataclass(frozen=True, slots=True)
-class Block(Node):
-    """Statements in order."""
-
-    components: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallStatement(Node):
-    """A call whose result nobody wants."""
-
-    method_call: Call
-
-
-@dataclass(frozen=True, slots=True)
-class Switch(Node):
-    """Statements by the action that a table has run."""
-
-    expression: Node
-    cases: tuple["SwitchCase", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchCase(Node):
-    """Falls through to the next where it has no statement."""
-
-    label: Node
-    statement: Node | None
-
-
-@dataclass(frozen=True, slots=True)
-class Return(Node):
-    """The end of an action, a function or a control."""
-
-    expression: Node | None
-
-
-@dataclass(frozen=True, slots=True)
-class Variable(Node):
-    """A local variable."""
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
-class Instance(Node):
+class Instance(nodes.Node):
     """An object of an extern or a package; ``label`` is the control plane's name for it."""
 
     name: str
     label: str | None
     type: str
-    arguments: tuple[Argument, ...]
-    initializer: Block | None
+    arguments: tuple[nodes.Argument, ...]
+    initializer: nodes.Block | None
 
 
 @dataclass(frozen=True, slots=True)
-class Function(Node):
+class Function(nodes.Node):
     """An extern's method that the program writes, such as a register action's."""
 
     name: str
     parameters: tuple["Parameter", ...]
-    body: Block
+    body: nodes.Block
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter(Node):
+class Parameter(nodes.Node):
     """A parameter of a block, an action or a function."""
 
     name: str
@@ -260,26 +46,26 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class State(Node):
+class State(nodes.Node):
     """A parser's state."""
 
     name: str
-    components: tuple[Node, ...]
-    select_expression: PathExpression | SelectExpression | None
+    components: tuple[nodes.Node, ...]
+    select_expression: nodes.PathExpression | nodes.SelectExpression | None
 
 
 @dataclass(frozen=True, slots=True)
-class Action(Node):
+class Action(nodes.Node):
     """An action of a control."""
 
     name: str
     label: str | None
     parameters: tuple[Parameter, ...]
-    body: Block
+    body: nodes.Block
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Node):
+class Table(nodes.Node):
     """A table of a control."""
 
     name: str
@@ -296,7 +82,7 @@ class Table(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class ValueSet(Node):
+class ValueSet(nodes.Node):
     """Keys that the control plane gives a parser."""
 
     name: str
@@ -305,62 +91,62 @@ class ValueSet(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Property(Node):
+class Property(nodes.Node):
     """One property of a table."""
 
     name: str
-    value: Node
+    value: nodes.Node
     is_constant: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ActionList(Node):
+class ActionList(nodes.Node):
     """Actions of a table."""
 
     action_list: tuple["ExpressionValue", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ExpressionValue(Node):
+class ExpressionValue(nodes.Node):
     """An expression as a property, or an action in a list."""
 
-    expression: Node
+    expression: nodes.Node
 
 
 @dataclass(frozen=True, slots=True)
-class Key(Node):
+class Key(nodes.Node):
     """What a table matches."""
 
     key_elements: tuple["KeyElement", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyElement(Node):
+class KeyElement(nodes.Node):
     """One field of a key."""
 
     label: str | None
-    expression: Node
-    match_type: PathExpression
+    expression: nodes.Node
+    match_type: nodes.PathExpression
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesList(Node):
+class EntriesList(nodes.Node):
     """Entries that a program brings."""
 
     entries: tuple["Entry", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Node):
+class Entry(nodes.Node):
     """One of them."""
 
-    keys: Components
-    action: Call
-    priority: Node | None
+    keys: nodes.Components
+    action: nodes.Call
+    priority: nodes.Node | None
 
 
 @dataclass(frozen=True, slots=True)
-class StructField(Node):
+class StructField(nodes.Node):
     """A field of a struct or a header."""
 
     name: str
@@ -368,7 +154,7 @@ class StructField(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Struct(Node):
+class Struct(nodes.Node):
     """A struct or a header."""
 
     name: str
@@ -376,54 +162,61 @@ class Struct(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Parser(Node):
+class Parser(nodes.Node):
     """A pipeline's parser."""
 
     name: str
     thread: str
     parameters: tuple[Parameter, ...]
-    parser_locals: tuple[Node, ...]
+    parser_locals: tuple[nodes.Node, ...]
     states: tuple[State, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Control(Node):
+class Control(nodes.Node):
     """A pipeline's control or deparser."""
 
     name: str
     thread: str
     parameters: tuple[Parameter, ...]
-    control_locals: tuple[Node, ...]
-    body: Block
+    control_locals: tuple[nodes.Node, ...]
+    body: nodes.Block
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Node):
+class Program(nodes.Node):
     """All that is declared."""
 
-    objects: tuple[Node, ...]
+    objects: tuple[nodes.Node, ...]
 
 
-_CLASSES: Mapping[str, type[Node]] = {
-    **dict.fromkeys(BINARY, Binary),
-    **dict.fromkeys(RELATIONS, Relation),
-    **dict.fromkeys(UNARY, Unary),
-    **dict.fromkeys(CASTS, Cast),
-    **dict.fromkeys(("BoolLiteral", "StringLiteral"), Literal),
-    **dict.fromkeys(("ListExpression", "HashListExpression", "StructExpression", "HashStructExpression"), Components),
+_CALLED_AS_IN_P4C = (
+    *(nodes.Argument, nodes.Constant, nodes.Member, nodes.Mux, nodes.NamedExpression, nodes.PathExpression),
+    *(nodes.SelectCase, nodes.SelectExpression, nodes.Slice, nodes.SwitchCase, nodes.TypeNameExpression),
+    *(ActionList, EntriesList, Entry, Function, Key, KeyElement, Parameter, Property, StructField),
+)
+_CLASSES: Mapping[str, type[nodes.Node]] = {
+    **dict.fromkeys(nodes.BINARY, nodes.Binary),
+    **dict.fromkeys(nodes.RELATIONS, nodes.Relation),
+    **dict.fromkeys(nodes.UNARY, nodes.Unary),
+    **dict.fromkeys(nodes.CASTS, nodes.Cast),
+    **dict.fromkeys(("BoolLiteral", "StringLiteral"), nodes.Literal),
+    **dict.fromkeys(
+        ("ListExpression", "HashListExpression", "StructExpression", "HashStructExpression"), nodes.Components
+    ),
     **dict.fromkeys(("ExpressionValue", "ActionListElement"), ExpressionValue),
     **dict.fromkeys(("Type_Header", "Type_Struct"), Struct),
     **dict.fromkeys(("TnaControl", "TnaDeparser"), Control),
-    **dict.fromkeys(("DefaultExpression", "EmptyStatement", "ExitStatement"), Node),
-    "MethodCallExpression": Call,
+    **dict.fromkeys(("DefaultExpression", "EmptyStatement", "ExitStatement"), nodes.Node),
+    "MethodCallExpression": nodes.Call,
     "ConstructorCallExpression": ConstructorCall,
-    "AssignmentStatement": Assignment,
-    "IfStatement": If,
-    "BlockStatement": Block,
-    "MethodCallStatement": CallStatement,
-    "SwitchStatement": Switch,
-    "ReturnStatement": Return,
-    "Declaration_Variable": Variable,
+    "AssignmentStatement": nodes.Assignment,
+    "IfStatement": nodes.If,
+    "BlockStatement": nodes.Block,
+    "MethodCallStatement": nodes.CallStatement,
+    "SwitchStatement": nodes.Switch,
+    "ReturnStatement": nodes.Return,
+    "Declaration_Variable": nodes.Variable,
     "Declaration_Instance": Instance,
     "ParserState": State,
     "P4Action": Action,
@@ -431,15 +224,7 @@ _CLASSES: Mapping[str, type[Node]] = {
     "P4ValueSet": ValueSet,
     "P4Program": Program,
     "TnaParser": Parser,
-    **{
-        kind.__name__: kind
-        for kind in (Constant, PathExpression, TypeNameExpression, Member, Slice, Mux, NamedExpression, Argument)
-    },
-    **{
-        kind.__name__: kind
-        for kind in (SelectExpression, SelectCase, SwitchCase, Function, Parameter, Property, ActionList, Key)
-    },
-    **{kind.__name__: kind for kind in (KeyElement, EntriesList, Entry, StructField)},
+    **{kind.__name__: kind for kind in _CALLED_AS_IN_P4C},
 }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.p4src.tna import ir
+from tests.p4src.tna import ir, nodes
 from tests.p4src.tna.externs import CRC16, CRC32, Checksum, Counter, Crc, DirectCounter, Hash, Meter, Register
 from tests.p4src.tna.layouts import Layouts, number
 
@@ -31,7 +31,7 @@ def extern_object(instance: ir.Instance, label: str, layouts: Layouts, polynomia
     raise NotImplementedError(f"the extern {kind}")
 
 
-def _cells(kind: str, arguments: list[ir.Node], layouts: Layouts) -> list[Any]:
+def _cells(kind: str, arguments: list[nodes.Node], layouts: Layouts) -> list[Any]:
     is_struct = layouts.is_struct(kind)
     initial: Any = (0,) * len(list(layouts.leaves(kind, ""))) if is_struct else 0
     if len(arguments) > 1:
@@ -40,11 +40,11 @@ def _cells(kind: str, arguments: list[ir.Node], layouts: Layouts) -> list[Any]:
     return [initial] * constant(arguments[0])
 
 
-def _crc(arguments: list[ir.Node], polynomials: Polynomials) -> Crc | None:
+def _crc(arguments: list[nodes.Node], polynomials: Polynomials) -> Crc | None:
     match arguments:
-        case [_, ir.PathExpression(path=name)]:
+        case [_, nodes.PathExpression(path=name)]:
             return polynomials[name]
-        case [ir.Member(member=algorithm)] if algorithm in _ALGORITHMS:
+        case [nodes.Member(member=algorithm)] if algorithm in _ALGORITHMS:
             return _ALGORITHMS[algorithm]
     raise NotImplementedError(f"a hash of {arguments}")
 
@@ -56,20 +56,20 @@ def polynomial(instance: ir.Instance) -> Crc:
     return Crc(width, coefficients, bool(is_reversed), initial, final_xor)
 
 
-def constant(node: ir.Node) -> int:
+def constant(node: nodes.Node) -> int:
     """The number or truth that an expression is; raises ``NotImplementedError`` where it is none."""
     match node:
-        case ir.Constant(value=value) | ir.Literal(value=bool(value)):
+        case nodes.Constant(value=value) | nodes.Literal(value=bool(value)):
             return int(value)
-        case ir.Cast(expr=expression):
+        case nodes.Cast(expr=expression):
             return constant(expression)
     raise NotImplementedError(f"{node} as a constant")
 
 
-def flat(node: ir.Node) -> Iterator[ir.Node]:
+def flat(node: nodes.Node) -> Iterator[nodes.Node]:
     """The values in a list, or one value."""
-    if isinstance(node, ir.Components):
+    if isinstance(node, nodes.Components):
         for component in node.components:
             yield from flat(component)
     else:
-        yield node.expression if isinstance(node, ir.NamedExpression) else node
+        yield node.expression if isinstance(node, nodes.NamedExpression) else node

@@ -7,7 +7,7 @@ from random import Random
 from types import CodeType
 from typing import Any
 
-from tests.p4src.tna import ir
+from tests.p4src.tna import ir, nodes
 from tests.p4src.tna.blocks import BlockTranslator, Parts
 from tests.p4src.tna.externs import signed
 from tests.p4src.tna.layouts import Layouts
@@ -92,11 +92,13 @@ class TranslatedProgram:
         bits = {key: number for block in mine.values() for key, number in self._undefined_bits[block.name].items()}
         initial = {key: undefined.getrandbits(number) if undefined else 0 for key, number in bits.items()}
         functions = [namespace[self._names[mine[kind].name]] for kind in _BLOCKS]
-        reads = any(isinstance(node, ir.Member) and node.member == "parser_err" for node in _nodes(mine["TnaControl"]))
+        reads = any(
+            isinstance(node, nodes.Member) and node.member == "parser_err" for node in _nodes(mine["TnaControl"])
+        )
         return Half(*functions, initial, reads)
 
 
-def _nodes(node: Any) -> Iterator[ir.Node]:
+def _nodes(node: Any) -> Iterator[nodes.Node]:
     """A node and all below it."""
     if isinstance(node, tuple):
         for element in node:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.p4src.tna import ir
+from tests.p4src.tna import ir, nodes
 from tests.p4src.tna.expressions import Expressions, join
 from tests.p4src.tna.objects import constant
 from tests.p4src.tna.tables import KeyField, Table, TableAction
@@ -51,23 +51,23 @@ def build_table(
     return built
 
 
-def _call(node: ir.Node) -> tuple[str, list[int]]:
+def _call(node: nodes.Node) -> tuple[str, list[int]]:
     """The action that a call names, and its arguments."""
     match node:
-        case ir.PathExpression(path=name):
+        case nodes.PathExpression(path=name):
             return name, []
-        case ir.Call(method=ir.PathExpression(path=name), arguments=arguments):
+        case nodes.Call(method=nodes.PathExpression(path=name), arguments=arguments):
             return name, [constant(argument.expression) for argument in arguments]
     raise NotImplementedError(f"{node} as a call of an action")
 
 
-def _match(keys: ir.Components, fields: Sequence[KeyField]) -> Iterator[tuple[int, int]]:
+def _match(keys: nodes.Components, fields: Sequence[KeyField]) -> Iterator[tuple[int, int]]:
     """(value, mask) for each field."""
     for key, part in zip(keys.components, fields, strict=True):
         match key:
-            case ir.Node(node="DefaultExpression"):
+            case nodes.Node(node="DefaultExpression"):
                 yield 0, 0
-            case ir.Binary(node="Mask", left=value, right=mask):
+            case nodes.Binary(node="Mask", left=value, right=mask):
                 yield constant(value), constant(mask)
             case _:
                 yield constant(key), (1 << part.bits) - 1
