@@ -199,10 +199,18 @@ class Expressions:
             ("Checksum", "verify"): lambda: f"{name}.is_wrong(v)",
             ("Checksum", "get"): lambda: f"{name}.get(v)",
             ("Checksum", "update"): lambda: f"{name}.update({self.joined(arguments[0])}{self._zeros(arguments[1:])})",
+            ("Mirror", "emit"): lambda: self._mirrored(arguments),
         }.get((extern.kind, method))
         if translate is None:
             raise NotImplementedError(f"{extern.kind}.{method}")
         return translate()
+
+    def _mirrored(self, arguments: list[nodes.Node]) -> str:
+        """p4c's mid-end mirrors what no program mirrors to session 0, which is never set up: to nowhere."""
+        match arguments:
+            case [nodes.Constant(value=0)]:
+                return "pass"
+        raise NotImplementedError("Mirror.emit to a session")
 
     def _counted(self, adjustment: list[nodes.Node]) -> str:
         return f"v['$counted_bytes'] - {self.source(adjustment[0])}" if adjustment else "v['$counted_bytes']"

@@ -28,6 +28,8 @@ def extern_object(instance: ir.Instance, label: str, layouts: Layouts, polynomia
             return Register(_cells(rest.rpartition(",")[0], arguments, layouts))
         case "Hash":
             return Hash(_crc(arguments, polynomials), number(rest.removesuffix(">")))
+        case "Mirror":
+            return None
     raise NotImplementedError(f"the extern {kind}")
 
 

@@ -196,7 +196,7 @@ class _Reduction:
 
     def _label(self, node: Json) -> str | None:
         """The name that the control plane knows a declaration by."""
-        for reference in self._elements(node["annotations"]):
+        for reference in self._elements(node.get("annotations", [])):
             annotation = self._whole(reference)
             if annotation["name"] == "name":
                 (text,) = map(self._whole, self._elements(annotation["body"]["value"]))
