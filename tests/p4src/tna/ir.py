@@ -41,6 +41,7 @@ class Parameter(nodes.Node):
     """A parameter of a block, an action or a function."""
 
     name: str
+    label: str | None
     type: str
     direction: str
 

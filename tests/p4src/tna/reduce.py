@@ -48,7 +48,7 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "Declaration_Variable": ("name", "type"),
     "Declaration_Instance": ("name", "label", "type", "arguments", "initializer"),
     "Function": ("name", "parameters", "body"),
-    "Parameter": ("name", "type", "direction"),
+    "Parameter": ("name", "label", "type", "direction"),
     "ParserState": ("name", "components", "selectExpression"),
     "P4Action": ("name", "label", "parameters", "body"),
     "P4Table": ("name", "label", "properties"),
@@ -154,6 +154,8 @@ class _Reduction:
 
     def _field(self, node: Json, kind: str, key: str) -> Any:
         match kind, key:
+            case "SwitchCase", "label":
+                return self._value(node[key])
             case _, "label":
                 return self._label(node)
             case _, "type" | "destType" | "elementType" | "constructedType" | "typeName":

@@ -13,6 +13,8 @@ from tests.p4src.tna.reduce import Json
 TRAINYARD = Path(p4src.__file__).resolve().parent / "build" / "tna" / "mid_end.json.gz"
 """What p4c's mid-end makes of Trainyard's program for Tofino."""
 
+TRAINYARD_VECTORS = "trainyard.json.gz"
+
 FOLDER = Path(__file__).resolve().parent / "programs"
 
 

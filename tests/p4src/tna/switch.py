@@ -7,7 +7,9 @@ from tests.p4src.tna.program import ExitedError, Half, NoMatchError, RunningProg
 
 FCS_BYTES = 4
 PORT_METADATA_BYTES = 8
-NO_PORT = -1
+NO_PORT = 511
+"""Leads nowhere; what no program sends anywhere is sent there."""
+
 PARSER_ERROR_NO_MATCH = 0x0001
 PARSER_ERROR_PARTIAL_HEADER = 0x0002
 

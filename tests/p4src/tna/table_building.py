@@ -29,7 +29,7 @@ def build_table(
             declared[name].label or name,
             name,
             functions[expressions.scope.actions[name]],
-            tuple(parameter.name for parameter in declared[name].parameters),
+            tuple(parameter.label or parameter.name for parameter in declared[name].parameters),
         )
         for name, _ in calls
     ]

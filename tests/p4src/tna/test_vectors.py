@@ -15,7 +15,7 @@ TIMES = Conditions(ingress_time_ns=1, egress_time_ns=2)
 
 def program_of(path: Path) -> TranslatedProgram:
     """The program that vectors are for."""
-    return stored.translated(stored.FOLDER / path.name)
+    return stored.translated(stored.TRAINYARD if path.name == stored.TRAINYARD_VECTORS else stored.FOLDER / path.name)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.partition(".")[0])

@@ -1,4 +1,4 @@
-// Hashes: three that the architecture knows, and one with a polynomial of our own.
+// Hashes that the architecture knows.
 
 #include "common.p4"
 
@@ -10,7 +10,6 @@ header numbers_t {
     bit<16> crc32_low;
     bit<16> crc16;
     bit<16> identity;
-    bit<16> crc_own;
 }
 
 struct headers_t {
@@ -31,12 +30,10 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
 }
 
 control Ingress(INGRESS_PARAMETERS) {
-    CRCPolynomial<bit<16>>(16w0x1021, false, false, false, 16w0xFFFF, 16w0x0000) ccitt;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash_32;
     Hash<bit<16>>(HashAlgorithm_t.CRC32) hash_32_low;
     Hash<bit<16>>(HashAlgorithm_t.CRC16) hash_16;
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) hash_identity;
-    Hash<bit<16>>(HashAlgorithm_t.CUSTOM, ccitt) hash_own;
 
     apply {
         for_traffic_manager.ucast_egress_port = intrinsic.ingress_port;
@@ -44,9 +41,6 @@ control Ingress(INGRESS_PARAMETERS) {
         hdr.numbers.crc32_low = hash_32_low.get({ hdr.numbers.destination, hdr.numbers.source });
         hdr.numbers.crc16 = hash_16.get({ hdr.numbers.source, hdr.numbers.protocol });
         hdr.numbers.identity = hash_identity.get({ hdr.numbers.source[7:0], hdr.numbers.protocol });
-#ifndef WITHOUT_OWN_POLYNOMIAL
-        hdr.numbers.crc_own = hash_own.get({ hdr.numbers.source, hdr.numbers.destination });
-#endif
     }
 }
 
