@@ -168,7 +168,9 @@ class ControllerConfig(BaseModel):
     """How often every switch is read back, and what somebody else has changed is repaired; None: never."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 128)] = (1 << 64) + 1
     pipeline: Path = _PIPELINE
-    """The folder of the compiled P4 program."""
+    """The folder of the compiled P4 programs."""
+    device_config: Path | None = None
+    """What a Tofino switch loads that runs another program: the SDE makes it; None: nothing, it runs ours already."""
     database: Annotated[str, Field(min_length=1)] | None = None
     """A path (SQLite) or an SQLAlchemy URL; None: no state outlives the process."""
     record: RecordConfig = RecordConfig()

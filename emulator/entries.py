@@ -44,10 +44,14 @@ class RangeMatch:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action of the program with its arguments in order."""
+    """An action of the program with its arguments in order.
+
+    ``unused`` are those of parameters that only the P4Info has, for whoever reads the entry.
+    """
 
     action: str
     arguments: tuple[int, ...] = ()
+    unused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

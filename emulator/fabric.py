@@ -21,7 +21,7 @@ from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
-from emulator.ports import CPU_PORT, require_free, spare_ports
+from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
@@ -38,7 +38,8 @@ class EmulatedFabric:
     fabric keeps a trace of that many queue and link events, see ``take_trace``. ``cpu_port`` connects every switch to
     its control plane.
 
-    Raises ValueError if ``cpu_port`` or the program's drop port is out of range or used by a cable.
+    Raises ValueError if ``cpu_port`` or the program's drop port is out of range or used by a cable, and if a switch has
+    another target.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class EmulatedFabric:
         self.fabric = fabric
         self.program = program
         self.options = options or HostOptions()
+        require_emulated(fabric)
         require_free(fabric, "CPU port", cpu_port)
         require_free(fabric, "drop port", program.drop_port)
         if cpu_port == program.drop_port:

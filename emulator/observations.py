@@ -69,8 +69,9 @@ class Progress:
 class Drops:
     """Packets that a switch has dropped so far, by reason.
 
-    ``no_group`` counts packets for a multicast group without replicas, ``too_many_passes`` those that were copied,
-    resubmitted or recirculated too often in a row.
+    ``no_such_port`` counts packets that left by a port without a cable, ``no_group`` those for a multicast group
+    without replicas, ``too_many_passes`` those that were copied, resubmitted or recirculated too often in a row, and
+    ``too_many_repeats`` those for which an action repeated a loop too often.
     """
 
     by_program: int
@@ -81,3 +82,4 @@ class Drops:
     link_down: int
     no_group: int
     too_many_passes: int
+    too_many_repeats: int

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 
 from topologies.fabric import Fabric
+from topologies.targets import TARGETS, Target
 
 CPU_PORT = 510
 """Default port to and from the control plane."""
@@ -92,3 +93,12 @@ def require_free(fabric: Fabric, what: str, port: int) -> None:
             raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a cable there")
         if port in spare_ports(fabric, switch):
             raise ValueError(f"the {what} cannot be {port}: switch {switch!r} has a port of that number")
+
+
+def require_emulated(fabric: Fabric) -> None:
+    """Raise ValueError where a switch of ours has another target, whose hash and units the emulator does not have."""
+    for switch, identity in fabric.identity.items():
+        if TARGETS[identity.target] is not TARGETS[Target.EMULATOR]:
+            raise ValueError(
+                f"switch {switch!r} has target: {identity.target}; the emulator executes the program for bmv2 alone"
+            )

@@ -344,9 +344,10 @@ class EmulatedSwitch:
             )
 
     def _restore_default(self, table: Table) -> None:
-        self._slots[table.name].set_default(table.default and (table.default[0], *table.default[1]))
         names = {action.number: action.name for action in table.actions}
-        self._defaults[table.name] = table.default and ActionCall(names[table.default[0]], table.default[1])
+        call = ActionCall(names[table.default[0]], table.default[1]) if table.default else None
+        self._slots[table.name].set_default(encode_call(table, call) if call else None)
+        self._defaults[table.name] = call
 
     def _encode(self, table: Table, key: EntryKey, action: EntryAction) -> tuple[int, ...] | EncodedSet:
         match action:

@@ -26,6 +26,7 @@ def expanded(fabric: Fabric) -> FabricSpecification:
                 "device_id": identity.device_id,
                 "node_id": identity.node_id,
                 "control": identity.control,
+                "target": identity.target,
                 "mac": None if identity.mac is None else str(identity.mac),
                 "ports": [{"name": name, "number": number} for number, name in identity.port_names],
             }

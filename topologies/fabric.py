@@ -12,6 +12,7 @@ from functools import cached_property
 from topologies.addressing import Address, Interface, MacAddress, Prefix, regular_interface
 from topologies.graph_checks import graph_problems
 from topologies.problems import Problem
+from topologies.targets import Target
 
 Path = tuple[int, ...]
 """Link numbers from a source NIC to a destination NIC, in order."""
@@ -103,7 +104,7 @@ class SwitchIdentity:
     """The numbers by which others know a switch: of its P4Runtime device, and of its node in INT.
 
     ``port_names`` has what the switch calls its ports, by number, where it has names for them. ``mac`` is that of its
-    router; None: its ports have MACs of a regular fabric.
+    router; None: its ports have MACs of a regular fabric. ``target`` is what our pipeline runs on, where it is ours.
     """
 
     device_id: int
@@ -111,6 +112,7 @@ class SwitchIdentity:
     port_names: tuple[tuple[int, str], ...] = ()
     control: Control = Control.OURS
     mac: MacAddress | None = None
+    target: Target = Target.BMV2
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from topologies.fabric import Control
 from topologies.names import PlainName
 from topologies.openflow_specification import OpenFlowSpecification
 from topologies.server_addresses import ServerAddress
+from topologies.targets import Target
 
 MAX_NODE_ID = 0xFFFF_FFFE
 """INT has 32 bits for it; all ones means unknown."""
@@ -160,15 +161,19 @@ class SwitchSpecification(BaseModel):
     """Its number in INT; None: its position in the file, from 1."""
     management: ManagementAddress | None = None
     control: Control = Control.OURS
+    target: Target = Target.BMV2
+    """What our pipeline runs on there."""
     mac: Annotated[str, AfterValidator(_mac)] | None = None
     """That of its router, to which its neighbours send; None: Trainyard's own, which no other pipeline has."""
     ports: tuple[PortSpecification, ...] = ()
 
     @model_validator(mode="after")
     def _speaks_one_protocol(self) -> Self:
-        others = sorted({"p4runtime", "device_id", "gnmi"} & self.model_fields_set)
+        others = sorted({"p4runtime", "device_id", "gnmi", "target"} & self.model_fields_set)
         if self.openflow is not None and others:
             raise ValueError(f"expected openflow alone, there is {', '.join(others)} beside it")
+        if self.control is Control.DSCP_ONLY and self.target is not Target.BMV2:
+            raise ValueError(f"expected no target where control is dscp_only, there is {self.target}")
         return self
 
     @property

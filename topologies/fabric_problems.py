@@ -10,9 +10,11 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from topologies.addressing import MAX_HOSTS, MAX_NICS_PER_HOST, MAX_PORTS_PER_SWITCH, MacAddress, Prefix
+from topologies.fabric import Control
 from topologies.fabric_parts import CableSpecification, HostSpecification, NicSpecification, SwitchSpecification
 from topologies.graph_checks import unreached_switches
 from topologies.problems import OTHER_PLACE, Location, Problem, as_list, as_mapping
+from topologies.targets import TARGETS
 
 _PORT_NUMBERS = frozenset(map(str, range(1, MAX_PORTS_PER_SWITCH + 1)))
 
@@ -25,7 +27,8 @@ def fabric_problems(document: Mapping[str, Any]) -> list[Problem]:
 
     Names of nodes are unique, and so are, each for itself, NICs of a host, names and numbers of ports of a switch,
     addresses, MACs, management addresses, nodes of INT and devices of P4Runtime. Subnets are the same or apart. A cable
-    connects two ports that are there, one of them a switch's, and no other cable has; all that say its speed agree.
+    connects two ports that are there, one of them a switch's, none a CPU's, and no other cable has; all that say its
+    speed agree.
     Every NIC has a cable, and all switches reach each other.
     """
     hosts = _drafts(document, "hosts", HostSpecification, "nics")
@@ -212,6 +215,7 @@ class _Cabling:
         self._whole = {draft.part.name for each in (hosts, switches) for draft in each.values() if draft.is_whole}
         self._known = {name for _, name in _names(document)}
         self._taken: dict[_End, int] = {}
+        self._cpu_ports = {end: port for draft in switches.values() for end, port in _cpu_ports(draft.part)}
 
     def problems(self, cables: Mapping[int, _Draft[CableSpecification]]) -> Iterator[Problem]:
         """Return the problems of cables, in order."""
@@ -241,6 +245,8 @@ class _Cabling:
         shown = f"{node}:{port}"
         if node not in self._known:
             yield Problem(location, "expected a host or switch of the topology", shown)
+        elif end in self._cpu_ports:
+            yield Problem(location, f"expected another port than {self._cpu_ports[end]}, that of the CPU", shown)
         elif node in self._numbered:
             if port not in _PORT_NUMBERS:
                 limit = f"up to {MAX_PORTS_PER_SWITCH}"
@@ -263,6 +269,14 @@ class _Cabling:
         elif len(set(said.values())) > 1:
             differ = ", ".join(f"{place} has {gbps:g} Gbit/s" for place, gbps in said.items())
             yield Problem(at, f"expected one speed, {differ}")
+
+
+def _cpu_ports(switch: SwitchSpecification) -> Iterator[tuple[_End, int]]:
+    """Iterate over the end of cables that is a switch's port to its CPU, if cables could reach it, and its number."""
+    number = TARGETS[switch.target].cpu_port
+    if switch.openflow is None and switch.control is Control.OURS:
+        names = [port.name for port in switch.cabled_ports if port.number == number] if switch.ports else [str(number)]
+        yield from (((switch.name, name), number) for name in names)
 
 
 def _unreachable(switches: _Switches, cables: Mapping[int, _Draft[CableSpecification]]) -> Iterator[Problem]:

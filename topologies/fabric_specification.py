@@ -89,6 +89,7 @@ class FabricSpecification(Specification):
                     tuple((port.number, port.name) for port in switch.cabled_ports),
                     switch.control,
                     None if switch.mac is None else MacAddress.parse(switch.mac),
+                    switch.target,
                 )
                 for number, switch in enumerate(self.switches, 1)
             ),

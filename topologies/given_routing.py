@@ -23,7 +23,7 @@ _MAX_CACHED = 1 << 10
 
 @dataclass(frozen=True)
 class GivenRoutes:
-    """The routes of one switch, with the number by which it multiplies the hash.
+    """The routes of one switch, with its number for the hash.
 
     ``Route.links`` has the members of a group as the hash indexes them, ``NO_LINK`` for one whose way out is not known.
     """

@@ -26,7 +26,7 @@ _EXPECTED = {
     "invalid_key": "expected text as a key; quote it",
 }
 _PYDANTIC_BEGINNING = re.compile("Input should be|String should have")
-_NAMING_KEYS = ("name", "host", "switch")
+_NAMING_KEYS = ("name", "host", "switch", "type")
 """The first of these keys that the member of a list has says which one it is, else that of its ends."""
 _KEYS_OF_ENDS = ("ends", "endpoints", "link")
 _PLAIN = re.compile(r"[\w:/.-]{1,64}")

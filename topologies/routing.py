@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 
 from topologies.addressing import Address, FiveTuple, Prefix
-from topologies.ecmp import flow_crc, hash_of_crc
+from topologies.ecmp import SwitchHash, flow_crc
 from topologies.fabric import Fabric, Nic, Path
+from topologies.targets import TARGETS
 
 _LinksTowards = Callable[[str], Mapping[str, tuple[int, ...]]]
 
@@ -39,11 +40,11 @@ class _Subnet:
 class Routing:
     """Shortest-path routing of a fabric, with ECMP over all shortest paths.
 
-    ``hash_multipliers`` has each switch's odd hash value (``topologies.ecmp``). The destination NIC determines the last
-    switch: if the NICs of a host connect to different ToRs, so do the paths to them. ``dead`` links, both directions of
-    a cable, do not exist for routing: paths around them are the shortest that remain, and a switch without one has no
-    route. ``drained`` are those of the dead links that still work. A switch between others whose cables are all drained
-    goes on to forward what has been sent to it, although nobody sends anything there any longer.
+    ``hash_multipliers`` has each switch's odd number for its hash (``topologies.ecmp``). The destination NIC determines
+    the last switch: if the NICs of a host connect to different ToRs, so do the paths to them. ``dead`` links, both
+    directions of a cable, do not exist for routing: paths around them are the shortest that remain, and a switch
+    without one has no route. ``drained`` are those of the dead links that still work. A switch between others whose
+    cables are all drained goes on to forward what has been sent to it, although nobody sends anything there any longer.
     """
 
     def __init__(
@@ -75,6 +76,14 @@ class Routing:
     def with_hash(self, multipliers: Mapping[str, int]) -> "Routing":
         """Return the same routing of the whole fabric where these switches have other hash multipliers."""
         return Routing(self.fabric, {**self.hash_multipliers, **multipliers})
+
+    @cached_property
+    def hashes(self) -> Mapping[str, SwitchHash]:
+        """How every switch chooses among several links."""
+        if self.whole is not self:
+            return self.whole.hashes
+        identity = self.fabric.identity
+        return {name: TARGETS[identity[name].target].hash_law(own) for name, own in self.hash_multipliers.items()}
 
     def is_same_as(self, other: "Routing") -> bool:
         """Return whether another routing is the same one with the same dead and drained links."""
@@ -163,7 +172,7 @@ class Routing:
 
         The CRC is ``topologies.ecmp.flow_crc``.
         """
-        return choices[hash_of_crc(crc, self.hash_multipliers[switch]) % len(choices)]
+        return choices[self.hashes[switch].choice(crc, len(choices))]
 
     def _towards(self, switch: str, attachment: str | None) -> tuple[int, ...]:
         if attachment is None:

@@ -11,8 +11,10 @@ from topologies.fabric import Fabric
 MAP = "TRAINYARD"
 """The name of the maps and of the scheduler."""
 
+LEVELS = 8
+"""Queues of a port, one for each level."""
+
 _DSCPS = 64
-_LEVELS = 8
 
 
 class UnnamedPortError(ValueError):
@@ -36,9 +38,9 @@ def sonic_qos(fabric: Fabric, switch: str) -> dict[str, Any]:
         raise UnnamedPortError(switch, unnamed[0], "SONiC")
     ports = [names[number] for number in numbers]
     return {
-        "DSCP_TO_TC_MAP": {MAP: {str(dscp): str(dscp * _LEVELS // _DSCPS) for dscp in range(_DSCPS)}},
-        "TC_TO_QUEUE_MAP": {MAP: {str(level): str(level) for level in range(_LEVELS)}},
+        "DSCP_TO_TC_MAP": {MAP: {str(dscp): str(dscp * LEVELS // _DSCPS) for dscp in range(_DSCPS)}},
+        "TC_TO_QUEUE_MAP": {MAP: {str(level): str(level) for level in range(LEVELS)}},
         "SCHEDULER": {MAP: {"type": "STRICT"}},
         "PORT_QOS_MAP": {port: {"dscp_to_tc_map": MAP, "tc_to_queue_map": MAP} for port in ports},
-        "QUEUE": {f"{port}|{level}": {"scheduler": MAP} for port in ports for level in range(_LEVELS)},
+        "QUEUE": {f"{port}|{level}": {"scheduler": MAP} for port in ports for level in range(LEVELS)},
     }

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cache
 
 from topologies.addressing import FIRST_SOURCE_PORT, LAST_SOURCE_PORT, Address, FiveTuple
-from topologies.ecmp import flow_crc, hash_of_crc
+from topologies.ecmp import flow_crc
 from topologies.fabric import Path
 from topologies.routing import Routing
 
@@ -38,11 +38,13 @@ def steered_five_tuple(
         if choices is None:
             return None
         if len(choices) > 1:
-            hops.append((routing.hash_multipliers[switch], len(choices), choices.index(link)))
+            first = choices.index(link)
+            positions = {first, *(place for place in range(first, len(choices)) if choices[place] == link)}
+            hops.append((routing.hashes[switch], len(choices), positions))
     first_crc = flow_crc(replace(five_tuple, source_port=FIRST_SOURCE_PORT))
     for offset, flipped in enumerate(_flipped_bits()):
         crc = first_crc ^ flipped
-        if all(hash_of_crc(crc, multiplier) % size == wanted for multiplier, size, wanted in hops):
+        if all(law.choice(crc, size) in positions for law, size, positions in hops):
             found = replace(five_tuple, source_port=FIRST_SOURCE_PORT + offset)
             if found not in taken:
                 return found

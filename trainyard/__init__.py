@@ -34,10 +34,14 @@ if TYPE_CHECKING:
         StarSpecification,
     )
     from topologies.steering import Steering
+    from trainyard.models import load_model, public_model
     from trainyard.plans import PlannedFlow, PlanResult, plan
     from trainyard.runs import Comparison, RunResult, compare, run
     from trainyard.scenarios import build_scenario, load_scenario
     from trainyard.sweeps import SweepResult, sweep
+    from workloads.combined_workload import CombinedWorkload
+    from workloads.described.description import ModelDescription
+    from workloads.described.devices import Device
     from workloads.events import ScenarioEvent
     from workloads.loading import SHIPPED_SCENARIOS, ScenarioError
     from workloads.scenario import JobSpecification, MeasureWindow, Scenario
@@ -71,10 +75,14 @@ _MODULE_OF = {
             "StarSpecification",
         ),
         "topologies.steering": ("Steering",),
+        "trainyard.models": ("load_model", "public_model"),
         "trainyard.plans": ("PlanResult", "PlannedFlow", "plan"),
         "trainyard.runs": ("Comparison", "RunResult", "compare", "run"),
         "trainyard.scenarios": ("build_scenario", "load_scenario"),
         "trainyard.sweeps": ("SweepResult", "sweep"),
+        "workloads.combined_workload": ("CombinedWorkload",),
+        "workloads.described.description": ("ModelDescription",),
+        "workloads.described.devices": ("Device",),
         "workloads.events": ("ScenarioEvent",),
         "workloads.loading": ("SHIPPED_SCENARIOS", "ScenarioError"),
         "workloads.scenario": ("JobSpecification", "MeasureWindow", "Scenario"),
@@ -98,9 +106,11 @@ __all__ = [
     "Backend",
     "Cell",
     "ClosSpecification",
+    "CombinedWorkload",
     "Comparison",
     "ContextParallelWorkload",
     "DataParallelWorkload",
+    "Device",
     "DoubleSidedSpecification",
     "DumbbellSpecification",
     "Enforcement",
@@ -111,6 +121,7 @@ __all__ = [
     "JobSpecification",
     "LinkSpecification",
     "MeasureWindow",
+    "ModelDescription",
     "ParameterServerWorkload",
     "PhasesWorkload",
     "PipelineWorkload",
@@ -131,10 +142,12 @@ __all__ = [
     "TensorParallelWorkload",
     "build_scenario",
     "compare",
+    "load_model",
     "load_policy",
     "load_scenario",
     "plan",
     "policy_names",
+    "public_model",
     "run",
     "sweep",
 ]

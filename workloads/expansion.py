@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workloads.arrangement import arranged
-from workloads.models import MODELS, Model
+from workloads.combined.expansion import expand_combined
+from workloads.combined_workload import CombinedWorkload
+from workloads.described.simple_jobs import divided_layers, simple_model
+from workloads.model_workload import ModelWorkload
+from workloads.models import MODELS, Model, ModelName
 from workloads.parallelism.data_parallel import (
     expand_data_parallel,
     expand_fully_sharded,
@@ -23,7 +27,6 @@ from workloads.workload import (
     DataParallelWorkload,
     ExpertParallelWorkload,
     FullyShardedWorkload,
-    ModelWorkload,
     ParameterServerWorkload,
     Phases,
     PhasesWorkload,
@@ -32,6 +35,17 @@ from workloads.workload import (
     TensorParallelWorkload,
     TorchWorkload,
     Workload,
+)
+
+ModelWorkloads = (
+    DataParallelWorkload
+    | ShardedOptimizerWorkload
+    | ParameterServerWorkload
+    | TensorParallelWorkload
+    | ExpertParallelWorkload
+    | ContextParallelWorkload
+    | PipelineWorkload
+    | FullyShardedWorkload
 )
 
 PHASES_GROUP = "communication"
@@ -45,37 +59,70 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
             graph = expand_phases(workload, placement)
         case TorchWorkload():
             graph = expand_torch(workload, placement)
+        case CombinedWorkload():
+            graph = expand_combined(workload, placement)
+        case _:
+            graph = _expand_model(workload, _model(workload, placement), placement)
+    return arranged(graph)
+
+
+def _expand_model(workload: ModelWorkloads, model: Model, placement: Placement) -> TaskGraph:
+    match workload:
         case DataParallelWorkload():
-            graph = expand_data_parallel(_model(workload), placement, workload.buckets)
+            return expand_data_parallel(model, placement, workload.buckets)
         case ShardedOptimizerWorkload():
-            graph = expand_sharded_optimizer(_model(workload), placement, workload.buckets, overlap=workload.overlap)
+            return expand_sharded_optimizer(model, placement, workload.buckets, overlap=workload.overlap)
         case ParameterServerWorkload():
-            graph = expand_parameter_server(_model(workload), placement, workload.servers)
+            return expand_parameter_server(model, placement, workload.servers)
         case TensorParallelWorkload():
-            graph = expand_tensor_parallel(_model(workload), placement, workload.layers)
+            return expand_tensor_parallel(model, placement, _layers(workload))
         case ExpertParallelWorkload():
-            graph = expand_expert_parallel(_model(workload), placement, workload.layers, workload.chunks)
+            return expand_expert_parallel(model, placement, _layers(workload), workload.chunks)
         case ContextParallelWorkload():
-            graph = expand_context_parallel(_model(workload), placement, workload.layers)
+            return expand_context_parallel(model, placement, _layers(workload))
         case PipelineWorkload():
-            graph = expand_pipeline(
-                *(_model(workload), placement, workload.schedule),
+            return expand_pipeline(
+                *(model, placement, workload.schedule),
                 micro_batches=workload.micro_batches,
                 chunks=workload.chunks_per_host,
             )
         case FullyShardedWorkload():
-            graph = expand_fully_sharded(
-                *(_model(workload), placement, workload.layer_groups),
+            return expand_fully_sharded(
+                *(model, placement, _layer_groups(workload)),
                 prefetch=workload.prefetch,
                 replicas=workload.replicas,
             )
-    return arranged(graph)
 
 
-def _model(workload: ModelWorkload) -> Model:
-    """Return the model of the table, with the flows that the workload wants."""
-    model = MODELS[workload.model]
+def _model(workload: ModelWorkload, placement: Placement) -> Model:
+    """Return the numbers of the model for this job, with the flows that the workload wants."""
+    if isinstance(workload.model, ModelName):
+        model = MODELS[workload.model]
+    else:
+        assert workload.description is not None
+        assert workload.samples_per_gpu is not None
+        num_gpus = sum(map(len, placement.gpus.values()))
+        model = simple_model(
+            *(str(getattr(workload, "type", "")), workload.description, workload.device, workload.samples_per_gpu),
+            *(len(placement.gpus), num_gpus),
+        )
     return replace(model, flows_per_pair=workload.flows_per_pair or model.flows_per_pair)
+
+
+def _layers(workload: TensorParallelWorkload | ExpertParallelWorkload | ContextParallelWorkload) -> int:
+    """Return the layers that hosts divide: the workload's, else the model's own."""
+    if workload.layers is not None:
+        return workload.layers
+    assert workload.description is not None
+    return divided_layers(workload.type, workload.description)
+
+
+def _layer_groups(workload: FullyShardedWorkload) -> int:
+    """Return the groups of layers that are gathered: the workload's, else the blocks of the model."""
+    if workload.layer_groups is not None:
+        return workload.layer_groups
+    assert workload.description is not None
+    return divided_layers(workload.type, workload.description)
 
 
 def expand_phases(workload: Phases, placement: Placement) -> TaskGraph:

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from topologies.documents import Document, DocumentError, read_configuration
 from topologies.problems import Problem
 from topologies.specification import Topology
+from workloads.model_files import with_model_files
 from workloads.scenario import Scenario
 from workloads.validation import find_problems
 
@@ -37,9 +38,12 @@ def scenario_of(document: Document, policies: Collection[str] | None = None) -> 
 
 
 def read_scenario_document(path: Path) -> Document:
-    """Read a YAML file, with the fabric file that it may name. Raises ScenarioError where one cannot be used."""
+    """Read a YAML file, with the files of a fabric and of models that it names.
+
+    Raises ScenarioError where one cannot be used.
+    """
     try:
-        return read_configuration(path)
+        return with_model_files(read_configuration(path))
     except DocumentError as error:
         raise ScenarioError(error.messages) from error
 

@@ -24,7 +24,7 @@ class Model:
     ``compute_s`` is the computation of every GPU per iteration, a third of it forward. ``gradient_bytes`` is what the
     hosts reduce per iteration, over ``flows_per_pair`` connections per pair of hosts (None: one per NIC of the job),
     starting after the fraction ``comm_start`` of the computation. ``activation_bytes`` pass from one pipeline stage to
-    the next per iteration, and as many back.
+    the next per iteration, and as many back. ``measured_forward_s`` is the forward pass where it is not a third.
     """
 
     compute_s: float
@@ -32,11 +32,12 @@ class Model:
     gradient_bytes: float
     activation_bytes: float
     flows_per_pair: int | None
+    measured_forward_s: float | None = None
 
     @property
     def forward_s(self) -> float:
-        """Duration of the forward pass; the backward pass takes twice as long."""
-        return self.compute_s / 3
+        """Duration of the forward pass; unless it is measured, the backward pass takes twice as long."""
+        return self.compute_s / 3 if self.measured_forward_s is None else self.measured_forward_s
 
     @property
     def backward_s(self) -> float:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,6 +13,8 @@ from topologies.fabric import Fabric
 from topologies.problems import Location, Problem, as_list, as_mapping, problem_of_error
 from topologies.specification import Topology
 from workloads.arrangement import ZeroCommunicationRun
+from workloads.combined.fitting import combined_problems
+from workloads.combined_workload import CombinedWorkload
 from workloads.event_validation import Events, event_problems, unknown_element_problems
 from workloads.field_types import LONGEST_S
 from workloads.jobs import training_jobs
@@ -159,6 +162,17 @@ def _unsuitable_numbers_of_hosts(number: int, job: Mapping[str, Any]) -> Iterato
         yield Problem(here, f"expected at most {micro_batches} hosts, one for each of micro_batches, got {num_hosts}")
     if workload.get("type") == "ps" and 0 < num_hosts <= servers:
         yield Problem(here, f"expected more than the {servers} servers, got {num_hosts} hosts")
+    if workload.get("type") == "combined" and num_hosts and "gpus_per_host" in job:
+        yield from _undivided(number, workload, num_hosts, job["gpus_per_host"])
+
+
+def _undivided(number: int, workload: Mapping[str, Any], num_hosts: int, gpus_per_host: int) -> Iterator[Problem]:
+    try:
+        combined = CombinedWorkload.model_validate(workload)
+    except ValidationError:
+        return  # its own problems are found elsewhere
+    for problem in combined_problems(combined, num_hosts, gpus_per_host):
+        yield replace(problem, location=("jobs", number, "workload", *problem.location))
 
 
 def _hosts_and_gpus(jobs: Mapping[int, Mapping[str, Any]], fabric: Fabric) -> Iterator[Problem]:

@@ -3,8 +3,9 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from workloads.combined_workload import CombinedWorkload
 from workloads.field_types import (
     Bytes,
     FlowsPerPair,
@@ -16,7 +17,9 @@ from workloads.field_types import (
     PositiveSeconds,
     ScenarioModel,
 )
+from workloads.model_workload import ModelWorkload
 from workloads.models import ModelName
+from workloads.pipeline_order import CHUNKS, PipelineSchedule, checked_chunks
 
 
 class Pattern(StrEnum):
@@ -141,17 +144,6 @@ class TorchWorkload(ScenarioModel):
         return value
 
 
-class ModelWorkload(ScenarioModel):
-    """A model of the table (``workloads.models``); the ``type`` of the workload names its parallelism.
-
-    ``flows_per_pair`` overrides the table's; ``flops`` is what the whole job computes in one iteration.
-    """
-
-    model: ModelName
-    flows_per_pair: FlowsPerPair | None = None
-    flops: PositiveNumber | None = None
-
-
 class DataParallelWorkload(ModelWorkload):
     """Data parallelism: all hosts compute, and reduce their gradients in a ring meanwhile.
 
@@ -183,11 +175,22 @@ class ParameterServerWorkload(ModelWorkload):
     servers: Parts = 1
 
 
+def _needed_unless_described(value: int | None, info: ValidationInfo) -> int | None:
+    if value is None and isinstance(info.data.get("model"), ModelName):
+        raise ValueError(f"missing; the model {info.data['model']} needs this key")
+    return value
+
+
+NumberOfLayers = Annotated[Layers | None, AfterValidator(_needed_unless_described), Field(validate_default=True)]
+"""Layers that the hosts divide; a public or described model has its own."""
+LayerGroups = Annotated[Parts | None, AfterValidator(_needed_unless_described), Field(validate_default=True)]
+
+
 class TensorParallelWorkload(ModelWorkload):
     """Tensor parallelism: hosts share every layer and reduce its activations twice forward and twice backward."""
 
     type: Literal["tp"]
-    layers: Layers
+    layers: NumberOfLayers = None
 
 
 class ExpertParallelWorkload(ModelWorkload):
@@ -197,7 +200,7 @@ class ExpertParallelWorkload(ModelWorkload):
     """
 
     type: Literal["moe"]
-    layers: Layers
+    layers: NumberOfLayers = None
     chunks: Layers = 1
 
 
@@ -205,29 +208,7 @@ class ContextParallelWorkload(ModelWorkload):
     """Context parallelism by ring attention: each host has a block of the sequence and passes keys and values on."""
 
     type: Literal["cp"]
-    layers: Layers
-
-
-class PipelineSchedule(StrEnum):
-    """Order of the micro-batches on a pipeline stage."""
-
-    GPIPE = "gpipe"
-    ONE_FORWARD_ONE_BACKWARD = "1f1b"
-    INTERLEAVED = "interleaved"
-    INTERLEAVED_ZERO_BUBBLE = "interleaved_zero_bubble"
-    ZERO_BUBBLE_V = "zero_bubble_v"
-    DUAL_PIPE_V = "dual_pipe_v"
-
-
-_CHUNKS = {
-    PipelineSchedule.GPIPE: (1,),
-    PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: (1,),
-    PipelineSchedule.INTERLEAVED: range(2, 17),
-    PipelineSchedule.INTERLEAVED_ZERO_BUBBLE: range(2, 17),
-    PipelineSchedule.ZERO_BUBBLE_V: (2,),
-    PipelineSchedule.DUAL_PIPE_V: (2,),
-}
-"""Numbers of chunks of layers that a host can hold."""
+    layers: NumberOfLayers = None
 
 
 class PipelineWorkload(ModelWorkload):
@@ -241,17 +222,12 @@ class PipelineWorkload(ModelWorkload):
     @field_validator("chunks")
     @classmethod
     def _fits_the_schedule(cls, chunks: int | None, info: ValidationInfo) -> int | None:
-        schedule = info.data.get("schedule")
-        if chunks is not None and schedule is not None and chunks not in _CHUNKS[schedule]:
-            fitting = _CHUNKS[schedule]
-            expected = f"{fitting[0]}" if len(fitting) == 1 else f"{fitting[0]} to {fitting[-1]}"
-            raise ValueError(f"expected {expected} for schedule {schedule.value}")
-        return chunks
+        return checked_chunks(chunks, info.data.get("schedule"))
 
     @property
     def chunks_per_host(self) -> int:
         """Chunks of layers on each host; by default the fewest that the schedule allows."""
-        return self.chunks or _CHUNKS[self.schedule][0]
+        return self.chunks or CHUNKS[self.schedule][0]
 
 
 class FullyShardedWorkload(ModelWorkload):
@@ -262,7 +238,7 @@ class FullyShardedWorkload(ModelWorkload):
     """
 
     type: Literal["fsdp"]
-    layer_groups: Parts
+    layer_groups: LayerGroups = None
     prefetch: PositiveCount = 1
     replicas: PositiveCount = 1
 
@@ -278,7 +254,8 @@ Workload = Annotated[
     | ExpertParallelWorkload
     | ContextParallelWorkload
     | PipelineWorkload
-    | FullyShardedWorkload,
+    | FullyShardedWorkload
+    | CombinedWorkload,
     Field(discriminator="type"),
 ]
 """The ``workload:`` mapping of a job; ``type`` selects the class."""

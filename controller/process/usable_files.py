@@ -7,8 +7,7 @@ from controller.access.reloading_file import UnusableFileError
 from controller.config import ControllerConfig
 from controller.southbound.openflow.error_words import MissingLibraryError, constants
 from controller.southbound.openflow.messages import Version
-
-_PIPELINE = "trainyard.json", "trainyard.p4info.txtpb"
+from controller.southbound.p4runtime.programs import files_of
 
 
 def unusable_files(config: ControllerConfig) -> Iterator[str]:
@@ -23,6 +22,10 @@ def unusable_files(config: ControllerConfig) -> Iterator[str]:
             constants(Version.OPENFLOW_1_3)
         except MissingLibraryError as error:
             yield f"switches: {error}"
-    for name in _PIPELINE if config.p4runtime_addresses else ():
+    identity = config.topology.build().identity
+    targets = {identity[address.name].target for address in config.p4runtime_addresses}
+    for name in sorted({name for target in targets for name in files_of(target) if name is not None}):
         if not (config.pipeline / name).is_file():
             yield f"pipeline: {config.pipeline} has no {name}"
+    if config.device_config is not None and not config.device_config.is_file():
+        yield f"device_config: there is no file {config.device_config}"

@@ -40,6 +40,8 @@ def switch_problems(
         one, other = known.identity[switch], told.identity[switch]
         if one.control is not other.control:
             yield f"topology: {switch} would be controlled otherwise"
+        elif one.target is not other.target:
+            yield f"topology: {switch} would have target {other.target}, not {one.target}, which needs a restart"
         elif one.device_id != other.device_id and switch not in reached:
             yield f"topology: {switch} would have device_id {other.device_id}, not {one.device_id}"
         elif (one.node_id, one.mac, known.switch_index[switch]) != (

@@ -49,6 +49,7 @@ def southbound_of(
             base_routing=config.base_routing,
             barrier=barrier,
             on_change=on_change,
+            device_config=config.device_config,
         )
     if openflow is None:
         assert p4runtime is not None, "there is one of both"

@@ -65,6 +65,10 @@ Stage = tuple[Update[EntryT], ...]
 """Updates that do not depend on one another: a switch may carry out those of one request in any order."""
 
 
+def _fits(_: Iterable[EntryKey]) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning(Generic[EntryT]):
     """What entries of a protocol do, as far as keeping them in their desired state asks for it.
@@ -74,12 +78,14 @@ class Meaning(Generic[EntryT]):
         holds_same: Whether two entries with the same key do the same.
         next_hop_of: The next hop that a rule steers to; None if it steers nowhere, or is no rule.
         is_known_neighbour: Whether an entry leads to a known neighbour, in the place of one to an unknown neighbour.
+        overflow: What a switch has no room for of entries with these keys; empty where they fit, or nobody knows.
     """
 
     key_of: Callable[[EntryT], EntryKey]
     holds_same: Callable[[EntryT, EntryT], bool]
     next_hop_of: Callable[[EntryT], int | None]
     is_known_neighbour: Callable[[EntryT, EntryT], bool]
+    overflow: Callable[[Iterable[EntryKey]], str] = _fits
 
     def state_of(self, entries: Iterable[EntryT]) -> dict[EntryKey, EntryT]:
         """Return entries by identity."""

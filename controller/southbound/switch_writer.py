@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Set
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Generic
 
@@ -131,6 +132,7 @@ class SwitchWriter(Generic[EntryT]):
                 return
             self._held, self._held_base = None, {**self._held_base, **new}
             try:
+                await self._require_room(base, held or {})
                 stages = difference({}, new, self._meaning.holds_same)
                 await write_stages(access, stages, self.name, self._on_write)
             except SwitchAwayError:
@@ -280,6 +282,12 @@ class SwitchWriter(Generic[EntryT]):
         if (access := self._connection.access) is not None:
             await self._connection.attempt(access, self._write_difference(access))
 
+    async def _require_room(self, base: State[EntryT], flows: State[EntryT]) -> None:
+        """Raise SwitchRefusalError where the switch has no room for so much; nothing is written of it then."""
+        overflow = await self._worker.run(partial(self._meaning.overflow, chain(base, flows)), len(base) + len(flows))
+        if overflow:
+            raise SwitchRefusalError(overflow)
+
     async def _write_difference(self, access: Access[EntryT]) -> None:
         desired = self._desired
         # Unknown until all is acknowledged, so that the switch is read again after a failure.
@@ -291,6 +299,8 @@ class SwitchWriter(Generic[EntryT]):
         else:
             from_held = partial(desired.from_held, held, self._held_base)
             flows, stages = await self._worker.run(from_held, len(held) + len(desired.flows))
+        if stages:
+            await self._require_room(base, flows)
         await write_stages(access, stages, self.name, self._on_write)
         self._held, self._held_base = flows, desired.base
         self._num_rules = sum(key.kind in DECISIONS for key in flows)

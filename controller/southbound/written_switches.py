@@ -95,6 +95,10 @@ class WrittenSwitches(ABC, Generic[EntryT]):
     def _remove(self, name: str) -> None:
         """Have a switch no longer."""
 
+    def _meaning_of(self, name: str) -> Meaning[EntryT]:  # noqa: ARG002
+        """What entries of a switch do, and how many it has room for."""
+        return self._meaning
+
     def _problem(self, name: str) -> str:  # noqa: ARG002
         """What is wrong with a switch that neither its writer nor its connection tells; empty where nothing is."""
         return ""
@@ -102,7 +106,7 @@ class WrittenSwitches(ABC, Generic[EntryT]):
     def _writer(self, name: str) -> SwitchWriter[EntryT]:
         """Make the writer of a switch."""
         base, unknown = self._states.base(name, self._routing), self._states.unknown_neighbours(name)
-        return SwitchWriter(name, self._meaning, base, self._on_write, self._worker, unknown, self._on_change)
+        return SwitchWriter(name, self._meaning_of(name), base, self._on_write, self._worker, unknown, self._on_change)
 
     async def write(self, rules: RulesBySwitch) -> None:
         """See Southbound."""

@@ -28,7 +28,8 @@ _ONES_8, _ONES_24, _ONES_32, _ONES_64 = ((1 << bits) - 1 for bits in (8, 24, 32,
 class HopSamples:
     """Measurements of links by switches, one row for each hop, in the order of the reports; NOT_KNOWN where nothing.
 
-    ``came_s`` is when the probe arrived, by the controller's clock. The units are those of ``hostlib.wire.int_md.Hop``.
+    ``came_s`` is when the probe arrived, by the controller's clock. The units are those of ``hostlib.wire.int_md.Hop``
+    once ``controller.telemetry.int_units`` has converted them.
     """
 
     links: NDArray[np.int64]

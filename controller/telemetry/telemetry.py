@@ -12,6 +12,7 @@ from controller.telemetry.exchange import PairKey, ProbeAnswer, ProbeExchange, P
 from controller.telemetry.foreign_loads import COUNTERS, ForeignLoads
 from controller.telemetry.int_coverage import IntCoverage
 from controller.telemetry.int_reports import NOT_KNOWN, HopSamples, IntReportBatch
+from controller.telemetry.int_units import IntUnits
 from controller.telemetry.link_failures import LinkFailureDetector
 from controller.telemetry.link_measurements import LinkMeasurements
 from controller.telemetry.pair_monitor import PairMonitor
@@ -115,6 +116,7 @@ class Telemetry:
         self._stale_after_s = stale_after_s
         self._min_interval_s = len(routing.fabric.hosts) / _MAX_EXCHANGES_PER_S
         self._decoder = PathDecoder(routing.fabric)
+        self._units = IntUnits(routing.fabric)
         self.probed_cables = ProbedCables(routing.fabric)
         self._coverage = IntCoverage(frozenset(without_int))
         ordinary = routing.fabric.ordinary_switches
@@ -282,7 +284,8 @@ class Telemetry:
                 accepted[place] = path, now_s - report.age_ns / _NS_PER_S
         self.accepted += len(accepted)
         if accepted:
-            self.foreign_loads.record(self.links.record(batch.samples(accepted, self._silent_hops), host), host)
+            samples = self._units.converted(batch.samples(accepted, self._silent_hops))
+            self.foreign_loads.record(self.links.record(samples, host), host)
 
     def _take_report(
         self, report: ProbeReport, path_octets: bytes, is_contradictory: bool, host: str, clock_ns: int, now_s: float

@@ -5,6 +5,7 @@ from emulator.compiler.expressions import ExpressionCompiler, assigned, constant
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.headers import HeaderCompiler
+from emulator.compiler.jumps import JUMPS, in_order, is_loop, jump
 from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
 from emulator.compiler.ranges import WORD
 from emulator.compiler.references import branches
@@ -15,7 +16,6 @@ from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 ACTION_PARAMETERS = "phv, memory, block, data"
 
 _GOLDEN = 0x9E37_79B9_7F4A_7C15  # 2^64 divided by the golden ratio: the step of SplitMix64
-_JUMPS = ("_jump", "_jump_if_zero")
 _CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
 _WITHOUT_MEMORY = frozenset(
     {
@@ -66,14 +66,10 @@ class ActionCompiler:
         self._expressions = ExpressionCompiler(self._layout, parameters=parameters)
         self._headers = HeaderCompiler(self._layout, self._expressions)
         primitives = action["primitives"]
-        if not any(primitive["op"] in _JUMPS for primitive in primitives):
-            return [line for primitive in primitives for line in self._primitive(primitive)]
-        lines = ["resume = 0"]
-        for position, primitive in enumerate(primitives):
-            made = self._primitive(primitive)
-            if made:
-                lines += [f"if resume <= {position}:", *(f"    {line}" for line in made)]
-        return lines
+        made = [self._primitive(primitive, position) for position, primitive in enumerate(primitives)]
+        if not any(primitive["op"] in JUMPS for primitive in primitives):
+            return [line for part in made for line in part]
+        return in_order(made, loops=is_loop(primitives))
 
     def statement(self, node: Json) -> list[str]:
         """Return the lines of a primitive in a parser or deparser, which may not use table memory."""
@@ -83,21 +79,25 @@ class ActionCompiler:
         self._headers = HeaderCompiler(self._layout, self._expressions)
         return self._primitive(node)
 
-    def _primitive(self, node: Json) -> list[str]:
+    def _primitive(self, node: Json, position: int = 0) -> list[str]:
         with part_of(node):
+            if node["op"] in JUMPS:
+                return self._jump(node, position)
             lines = self._headers.primitive(node)
             return self._other_primitive(node) if lines is None else lines
+
+    def _jump(self, node: Json, position: int) -> list[str]:
+        *condition, target = node["parameters"]
+        lines = jump(node, position, self._expressions.index(target), self._layout.repeats_word)
+        if not condition:
+            return lines
+        return [f"if not {self._expressions.value(condition[0])}:", *(f"    {line}" for line in lines)]
 
     def _other_primitive(self, node: Json) -> list[str]:
         parameters = node["parameters"]
         match node["op"]:
             case "assign":
                 return self._assign(*parameters)
-            case "_jump":
-                return [f"resume = np.int64({self._expressions.index(parameters[0])})"]
-            case "_jump_if_zero":
-                condition = self._expressions.value(parameters[0])
-                return [f"if not {condition}:", f"    resume = np.int64({self._expressions.index(parameters[1])})"]
             case "register_read":
                 return self._register_read(*parameters)
             case "register_write":

@@ -92,8 +92,11 @@ class ControlCompiler:
             return [*self._actions.lines(number), f"step = {self._number(node['next_node'])}"]
         table = self._resources.tables[node["name"]]
         if table.is_statement:
-            statements = self._actions.lines(table.actions[0].number)
-            return [*statements, f"step = {self._number(node['base_default_next'])}"]
+            [action] = table.actions
+            default, following = node["base_default_next"], node["next_tables"]
+            # A table without a key never hits.
+            way = "__MISS__" if _result(node) is _Result.HIT else action.name
+            return [*self._actions.lines(action.number), f"step = {self._number(following.get(way, default))}"]
         return self._after(node, table, f"{self._function_name(table.name)}({NODE_PARAMETERS})")
 
     def _after(self, node: Json, table: Table, called: str) -> list[str]:

@@ -7,7 +7,7 @@ from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.wire import emit_source
 from emulator.engine.state import OCTETS
 
-DROPPED, TOO_LARGE = -1, -2
+DROPPED, TOO_LARGE, ENDLESS = -1, -2, -3
 
 
 def deparser_function(program: Json, layout: Layout, actions: ActionCompiler) -> Function:

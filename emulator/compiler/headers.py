@@ -1,5 +1,7 @@
 """Compiler of primitives on whole headers, stacks and unions."""
 
+from collections.abc import Iterator
+
 from emulator.compiler.expressions import ExpressionCompiler, constant, word
 from emulator.compiler.layout import Header, Json, Layout, Stack, UnsupportedError
 from emulator.compiler.references import branches
@@ -36,7 +38,7 @@ class HeaderCompiler:
                 if moved.low != moved.high:
                     raise UnsupportedError(f"primitive {node['op']!r} by a number that is not constant", node)
                 stack = self._layout.stacks[parameters[0]["value"]]
-                return _push(stack, moved.low) if node["op"] == "push" else _pop(stack, moved.low)
+                return self._shift(stack, moved.low, is_push=node["op"] == "push")
         return None
 
     def valid(self, header: Header) -> list[str]:
@@ -63,43 +65,54 @@ class HeaderCompiler:
         if to is of:
             return []
         lines = [f"{word(to.valid_word)} = {word(of.valid_word)}", f"if {word(of.valid_word)} != U(0):"]
-        return lines + [f"    {line}" for line in (*_copied_fields(to, of), *map(_invalid, self._layout.siblings(to)))]
+        copied = [f"{word(target)} = {word(source)}" for target, source in _copied_words(to, of)]
+        return lines + [f"    {line}" for line in (*copied, *map(_invalid, self._layout.siblings(to)))]
 
     def _assign_stack(self, target: Stack, source: Stack) -> list[str]:
         lines = [f"{word(target.next_word)} = {word(source.next_word)}"]
         pairs = zip(target.headers, source.headers, strict=True)
         return lines + [line for to, of in pairs for line in self._copy(to, of)]
 
+    def _shift(self, stack: Stack, count: int, *, is_push: bool) -> list[str]:
+        """Push or pop elements: others take their places, and as many become invalid.
+
+        As on BMv2, elements swap what they hold. Fields that may be read in an invalid element follow all swaps.
+        """
+        size, following = len(stack.headers), word(stack.next_word)
+        if is_push:
+            lines = [f"{following} = min({following} + {constant(count)}, {constant(size)})"]
+            order = range(size - 1, count - 1, -1)
+            sources = {number: number - count for number in order}
+        else:
+            lines = [f"{following} = {following} - min({following}, {constant(count)})"]
+            order = range(size - count)
+            sources = {number: number + count for number in order}
+        places = list(range(size))
+        for number in order:
+            other = sources[number]
+            places[number], places[other] = places[other], places[number]
+        swapped: list[tuple[int, int]] = []
+        for number in order:
+            to, of = stack.headers[number], stack.headers[sources[number]]
+            moved = list(_copied_words(to, of))
+            lines.append(f"{word(to.valid_word)} = {word(of.valid_word)}")
+            lines += [f"{word(target)} = {word(source)}" for target, source in moved if not self._is_exposed(target)]
+        for number, place in enumerate(places):
+            swapped += _copied_words(stack.headers[number], stack.headers[place])
+        swapped = [pair for pair in swapped if pair[0] != pair[1] and self._is_exposed(pair[0])]
+        lines += [f"left_{number} = {word(source)}" for number, (_, source) in enumerate(swapped)]
+        lines += [f"{word(target)} = left_{number}" for number, (target, _) in enumerate(swapped)]
+        return lines + [_invalid(stack.headers[number]) for number in range(size) if number not in sources]
+
+    def _is_exposed(self, index: int) -> bool:
+        return index in self._layout.exposed_words
+
 
 def _invalid(header: Header) -> str:
     return f"{word(header.valid_word)} = U(0)"
 
 
-def _copied_fields(to: Header, of: Header) -> list[str]:
-    return [
-        f"{word(target)} = {word(source)}"
-        for name, field in to.fields.items()
-        for target, source in zip(field.words, of.fields[name].words, strict=True)
-    ]
-
-
-def _moved(to: Header, of: Header) -> list[str]:
-    return [f"{word(to.valid_word)} = {word(of.valid_word)}", *_copied_fields(to, of)]
-
-
-def _push(stack: Stack, count: int) -> list[str]:
-    """Push elements: the first ``count`` become invalid, the last ones are lost."""
-    size, following = len(stack.headers), word(stack.next_word)
-    lines = [f"{following} = min({following} + {constant(count)}, {constant(size)})"]
-    for number in range(size - 1, count - 1, -1):
-        lines += _moved(stack.headers[number], stack.headers[number - count])
-    return [*lines, *map(_invalid, stack.headers[:count])]
-
-
-def _pop(stack: Stack, count: int) -> list[str]:
-    """Pop elements: the first ``count`` are lost, the last ones become invalid."""
-    size, following = len(stack.headers), word(stack.next_word)
-    lines = [f"{following} = {following} - min({following}, {constant(count)})"]
-    for number in range(size - count):
-        lines += _moved(stack.headers[number], stack.headers[number + count])
-    return [*lines, *map(_invalid, stack.headers[max(size - count, 0) :])]
+def _copied_words(to: Header, of: Header) -> Iterator[tuple[int, int]]:
+    """Return each word of a header with that of another one of its type."""
+    for name, field in to.fields.items():
+        yield from zip(field.words, of.fields[name].words, strict=True)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from emulator.compiler.exposure import exposed_fields
+from emulator.compiler.jumps import repeats
+
 Json = dict[str, Any]
 
 WORD_BITS = 64
@@ -89,8 +92,10 @@ class Stack:
 class Layout:
     """Words in which a packet is processed: fields, validity of headers, and stacks.
 
-    Words that are 0 when a packet arrives come first: validity, stacks and metadata. The offset of the payload comes
-    last. ``exit_word`` is not 0 after an action has ended the control; a program without ``exit`` has no such word.
+    Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
+    header is invalid (``exposed_words``), and metadata. The offset of the payload comes last. ``exit_word`` is not 0
+    after an action has ended the control, ``repeats_word`` after one has repeated a loop too often; a program without
+    ``exit``, or without loops in actions, has no such word.
     """
 
     def __init__(self, program: Json) -> None:
@@ -103,9 +108,11 @@ class Layout:
         valid_words = {instance["name"]: self._take(1) for instance in instances}
         next_words = {stack["name"]: self._take(1) for stack in program.get("header_stacks", ())}
         self.exit_word = self._take(1) if _has_exit(program) else None
+        self.repeats_word = self._take(1) if repeats(program["actions"]) else None
+        exposed = self._place_exposed(program, types)
         self.first_metadata_word = self.initial_words = self.num_words
         for instance in instances:
-            header = self._place(instance, types[instance["header_type"]], valid_words[instance["name"]])
+            header = self._place(instance, types[instance["header_type"]], valid_words[instance["name"]], exposed)
             self.headers[instance["name"]] = header
             if instance["metadata"]:
                 self.initial_words = self.num_words
@@ -144,7 +151,19 @@ class Layout:
         """Return the other headers of the same union, of which at most one is valid."""
         return [other for union in self.unions.values() if header in union for other in union if other is not header]
 
-    def _place(self, instance: Json, header_type: Json, valid_word: int) -> Header:
+    def _place_exposed(self, program: Json, types: dict[str, Json]) -> dict[tuple[str, str], int]:
+        """Reserve words for the fields that may be read while their header is invalid; return the first of each."""
+        found, first = exposed_fields(program), self.num_words
+        exposed = {
+            (instance["name"], name): self._take(words_of(bits))
+            for instance in program["headers"]
+            for name, bits, *_ in types[instance["header_type"]]["fields"]
+            if (instance["name"], name) in found and bits != "*"
+        }
+        self.exposed_words = range(first, self.num_words)
+        return exposed
+
+    def _place(self, instance: Json, header_type: Json, valid_word: int, exposed: dict[tuple[str, str], int]) -> Header:
         fields: dict[str, Field] = {}
         bit_offset = 0
         for name, bits, *flags in header_type["fields"]:
@@ -154,7 +173,10 @@ class Layout:
                 raise UnsupportedError(f"variable-length field {qualified}", header_type)
             if saturating:
                 raise UnsupportedError(f"saturating field {qualified}", header_type)
-            fields[name] = Field(qualified, bits, self._take(words_of(bits)), bit_offset, bool(signed))
+            word = exposed.get((instance["name"], name))
+            if word is None:
+                word = self._take(words_of(bits))
+            fields[name] = Field(qualified, bits, word, bit_offset, bool(signed))
             bit_offset += bits
         if not instance["metadata"] and bit_offset % 8:
             raise UnsupportedError(f"header {instance['name']} of {bit_offset} bits (not whole bytes)", header_type)

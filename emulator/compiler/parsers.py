@@ -169,8 +169,8 @@ class _Lookahead:
     def __call__(self, bit_offset: int, bits: int) -> list[str]:
         self.num_bytes = max(self.num_bytes, (bit_offset + bits + 7) // 8)
         sources = bits_source(bit_offset, bits)
-        # A single byte is not yet a word.
-        return sources if 8 < bits <= WORD_BITS else [f"U({source})" for source in sources]
+        # A single byte is not yet a word. What uses a source may bind tighter than what is in it.
+        return [f"({source})" if 8 < bits <= WORD_BITS else f"U({source})" for source in sources]
 
 
 class _StateCompiler:

@@ -3,11 +3,12 @@
 The generated module defines
 
 - ``receive(phv, octets, at, length, port, now_us, memory, block)``: parse, verify checksums, ingress; returns the
-  egress port. ``phv`` holds the words in which packets are processed; the packet's bytes start at ``octets[at]``.
+  egress port, or ENDLESS. ``phv`` holds the words in which packets are processed; the packet's bytes start at
+  ``octets[at]``.
 - ``store(phv, rows, row)`` and ``load(phv, rows, row)``: save the packet's words while it waits in a queue, and
   restore them.
 - ``transmit(phv, octets, at, stored, port, times and depths…, memory, block)``: egress, checksums, deparse; returns
-  the number of bytes before the payload, or DROPPED or TOO_LARGE.
+  the number of bytes before the payload, or DROPPED, TOO_LARGE or ENDLESS.
 - ``run(...)``: the event loop of ``emulator.engine`` with these two compiled into it.
 - ``serve(...)``, where real interfaces are attached: the loop in wall-clock time, with their frames.
 
@@ -33,7 +34,7 @@ import numba
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.clock import set_clock, with_clock
 from emulator.compiler.control import ControlCompiler
-from emulator.compiler.deparsers import DROPPED, TOO_LARGE, deparser_function
+from emulator.compiler.deparsers import DROPPED, ENDLESS, TOO_LARGE, deparser_function
 from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
@@ -101,7 +102,7 @@ from emulator.meters import execute_meter
 
 U = np.uint64
 DROP_PORT = {drop_port}
-DROPPED, TOO_LARGE = {dropped}, {too_large}
+DROPPED, TOO_LARGE, ENDLESS = {dropped}, {too_large}, {endless}
 PRIORITY_WORD, PAYLOAD_WORD = {priority_word}, {payload_word}
 '''
 
@@ -198,12 +199,12 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     for pipeline in pipelines.values():
         functions += ControlCompiler(pipeline, layout, found, hashes, actions).functions()
     functions.append(deparser_function(program, layout, actions))
-    constants: dict[str, int] = {}
+    constants = {} if layout.repeats_word is None else {"REPEATS_WORD": layout.repeats_word}
     if copies:
         copier = CopyCompiler(program, layout)
         functions += copier.functions()
         functions += [_receive_again(layout), _first_receive(layout), _egress(layout), _finish(layout)]
-        constants = copier.constants() | {"GROUPS": found.group_descriptor, "SESSIONS": found.session_descriptor}
+        constants |= copier.constants() | {"GROUPS": found.group_descriptor, "SESSIONS": found.session_descriptor}
         kept = everything(layout)
     else:
         functions += [_receive(layout), _transmit(layout)]
@@ -217,11 +218,13 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
         drop_port=drop_port,
         dropped=DROPPED,
         too_large=TOO_LARGE,
+        endless=ENDLESS,
         priority_word=layout.field(["standard_metadata", "priority"]).word,
         payload_word=layout.payload_word,
     )
     header += "".join(f"{name} = {value}\n" for name, value in constants.items())
-    source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop_source(replicates=copies, is_wired=is_wired)}"
+    loop = loop_source(replicates=copies, repeats=layout.repeats_word is not None, is_wired=is_wired)
+    source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop}"
     return Program(name, layout, found, longest_parse_bytes(program, layout), kept.row_words, drop_port, source)
 
 
@@ -272,6 +275,7 @@ def _ingress(layout: Layout) -> list[str]:
         parse_call(layout),
         "verify_checksums(phv)",
         "ingress(phv, memory, block)",
+        *_unless_endless(layout),
         f"return np.int64({_standard(layout, 'egress_spec')})",
     ]
 
@@ -305,11 +309,19 @@ def _departure(layout: Layout) -> list[str]:
 
 def _end(layout: Layout) -> list[str]:
     return [
+        *_unless_endless(layout),
         f"if {_standard(layout, 'egress_spec')} == U(DROP_PORT):",
         "    return DROPPED",
         "update_checksums(phv)",
         f"return deparse(phv, octets, at, {word(layout.payload_word)}, U(stored))",
     ]
+
+
+def _unless_endless(layout: Layout) -> list[str]:
+    """Return the lines that end the packet if an action has repeated a loop too often."""
+    if layout.repeats_word is None:
+        return []
+    return [f"if {word(layout.repeats_word)} != U(0):", "    return ENDLESS"]
 
 
 def _sources() -> bytes:

@@ -117,8 +117,9 @@ class CopyCompiler:
 
 
 def invalidate(layout: Layout) -> list[str]:
-    """Return the lines that make every header invalid and every stack empty."""
+    """Return the lines that make every header invalid and every stack empty, and clear what is read all the same."""
     lines = [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
+    lines += [f"{word(index)} = U(0)" for index in layout.exposed_words]
     return lines + [f"{word(stack.next_word)} = U(0)" for stack in layout.stacks.values()]
 
 

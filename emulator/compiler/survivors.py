@@ -27,8 +27,8 @@ class Survivors:
 def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
     """Return the words that survive a queue, given the functions called ``before`` and ``after`` it.
 
-    A row begins with the validity of headers and the metadata. Then come the fields of the valid headers, without gaps.
-    Several small values share a word.
+    A row begins with the validity of headers, their exposed fields and the metadata. Then come the fields of the valid
+    headers, without gaps. Several small values share a word.
     """
     alive = _words(functions, before) & _words(functions, after)
     headers = [header for header in layout.headers.values() if not header.metadata]
@@ -36,7 +36,8 @@ def survivors(layout: Layout, functions: list[Function], before: list[str], afte
     store, load, used = _packed(layout, [*always, layout.payload_word])
     load = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)", *load]
     for header in headers:
-        fields = [index for field in header.fields.values() for index in field.words if index in alive]
+        words = [index for field in header.fields.values() for index in field.words]
+        fields = [index for index in words if index in alive and index >= layout.initial_words]
         if fields:
             stored, loaded, size = _packed(layout, fields)
             test = f"if {word(header.valid_word)} != U(0):"

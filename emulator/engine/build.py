@@ -30,12 +30,13 @@ def first_state(
 ) -> s.State:
     """Return the arrays of a fabric at rest.
 
-    The fabric's links come first. Then come two links per switch, from and to its control plane, which take no time. If
-    the program copies packets, one more link per switch brings packets back to it. ``blocks`` is the memory offset of
-    the switches' descriptors. ``cpu_port`` connects a switch to its control plane. Rates are divided by ``rate_scale``.
+    The fabric's links come first. Then come two links per switch, from and to its control plane, and one for packets to
+    ports without a cable; they take no time. If the program copies packets, one more link per switch brings packets
+    back to it. ``blocks`` is the memory offset of the switches' descriptors. ``cpu_port`` connects a switch to its
+    control plane. Rates are divided by ``rate_scale``.
     """
     num_links, num_switches = len(fabric.links), len(fabric.switches)
-    more_links = (3 if program.resources.replicates else 2) * num_switches
+    more_links = (4 if program.resources.replicates else 3) * num_switches
     links = np.zeros((num_links + more_links, s.LINK_COLUMNS), dtype=np.int64)
     links[:, s.LINK_UP] = 1
     links[:, s.LINK_FIRST] = s.NONE
@@ -61,7 +62,13 @@ def first_state(
         to_cpu[s.LINK_SOURCE_SWITCH], to_cpu[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
         to_cpu[s.LINK_ADDRESS] = s.CONTROL_PLANE
         port_links[switch, cpu_port] = num_links + 2 * switch + 1
-    for switch, way_back in enumerate(links[num_links + 2 * num_switches :]):
+    for switch, nowhere in enumerate(links[num_links + 2 * num_switches : num_links + 3 * num_switches]):
+        nowhere[s.LINK_SOURCE_SWITCH], nowhere[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
+        nowhere[s.LINK_SOURCE_PORT], nowhere[s.LINK_ADDRESS] = s.NONE, s.NOWHERE
+        empty = port_links[switch] == s.NONE
+        empty[program.drop_port] = False
+        port_links[switch, empty] = num_links + 2 * num_switches + switch
+    for switch, way_back in enumerate(links[num_links + 3 * num_switches :]):
         way_back[s.LINK_SOURCE_SWITCH] = way_back[s.LINK_DESTINATION_SWITCH] = switch
         way_back[s.LINK_DESTINATION_PORT] = s.NONE
     rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]

@@ -2,20 +2,20 @@
 
 It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
 ``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
-``# end`` appear only in programs that copy packets, those between ``# wires`` and ``# end`` only where real interfaces
-are attached.
+``# end`` appear only in programs that copy packets, those between ``# repeats`` and ``# end`` only where actions have
+loops, and those between ``# wires`` and ``# end`` only where real interfaces are attached.
 """
 
 import re
 
 from emulator.engine.replication import REPLICATION_SOURCE
 
-_SECTION = re.compile(r"^ *# (replication|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^ *# (replication|repeats|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
-def loop_source(*, replicates: bool, is_wired: bool) -> str:
+def loop_source(*, replicates: bool, repeats: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
-    wanted = {"replication": replicates, "wires": is_wired}
+    wanted = {"replication": replicates, "repeats": repeats, "wires": is_wired}
     parts = [REPLICATION_SOURCE] * replicates + [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
     return "\n".join(_SECTION.sub(lambda found: found[2] if wanted[found[1]] else "", part) for part in parts)
 
@@ -24,15 +24,22 @@ _LOOP_SOURCE = '''
 @njit(forceinline=True, **INNER_OPTIONS)
 def forward(state, memory, switch, packet, port):
     """A packet has passed ingress: it joins a queue of its egress port."""
+    # repeats
+    if port == ENDLESS:
+        state.drops[switch, TOO_MANY_REPEATS] += 1
+        release_packet(state, packet)
+        return
+    # end
     # replication
     if after_ingress(state, memory, switch, packet):
         return
     # end
     egress_link = state.port_links[switch, port]
     if egress_link == NONE:
-        state.drops[switch, BY_PROGRAM if port == DROP_PORT else NO_PORT] += 1
+        state.drops[switch, BY_PROGRAM] += 1
         release_packet(state, packet)
     else:
+        state.packets[packet, PACKET_PORT] = port
         store(state.phv, state.words, U(row_of(state, packet)))
         enqueue_in_switch(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
@@ -45,6 +52,9 @@ def arrive(state, memory, link, packet):
         return
     switch = state.links[link, LINK_DESTINATION_SWITCH]
     if switch == NONE:
+        if state.links[link, LINK_ADDRESS] == NOWHERE:
+            drop(state, NO_PORT, link, NONE, packet)
+            return
         # wires
         if state.links[link, LINK_WIRE] != 0:
             send_frame(state, link, packet)
@@ -98,6 +108,9 @@ def start(state, memory, link):
         if switch == NONE:
             break
         load(state.phv, state.words, U(row_of(state, packet)))
+        port = links[link, LINK_SOURCE_PORT]
+        if port == NONE:
+            port = packets[packet, PACKET_PORT]
         payload = np.int64(state.phv[PAYLOAD_WORD])
         # wires
         if payload > packets[packet, PACKET_STORED]:  # the program has parsed more than a packet holds of a frame
@@ -107,7 +120,7 @@ def start(state, memory, link):
         # end
         size = transmit(
             state.phv, state.octets, U(octets_of(state, packet)), packets[packet, PACKET_STORED],
-            links[link, LINK_SOURCE_PORT], packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
+            port, packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
             scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH],
             links[link, LINK_PACKETS + QUEUE_COLUMNS * level],
             memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
@@ -120,7 +133,7 @@ def start(state, memory, link):
             packets[packet, PACKET_LENGTH] += size - payload
             packets[packet, PACKET_STORED] += size - payload
             break
-        state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG] += 1
+        state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG if size == TOO_LARGE else TOO_MANY_REPEATS] += 1
         release_packet(state, packet)
         # replication
         links[link, LINK_STARTS_PS] = NEVER_PS

@@ -28,11 +28,8 @@ def replicate(state, memory, switch, packet, place):
         at = place + REPLICAS + number * REPLICA_WORDS
         rows[row + EGRESS_RID_WORD] = memory[at + 1]
         link = state.port_links[switch, np.int64(memory[at])]
-        if link == NONE:
-            state.drops[switch, NO_PORT] += 1
-            release_packet(state, other)
-        else:
-            enqueue_in_switch(state, link, other, np.int64(rows[row + PRIORITY_WORD]))
+        state.packets[other, PACKET_PORT] = np.int64(memory[at])
+        enqueue_in_switch(state, link, other, np.int64(rows[row + PRIORITY_WORD]))
     release_packet(state, packet)
 
 
@@ -116,6 +113,10 @@ def after_ingress(state, memory, switch, packet):
 def after_egress(state, memory, switch, packet):
     """Clone a packet where egress has asked for it, and write its headers; gives what ``finish`` does."""
     phv, rows, row = state.phv, state.words, row_of(state, packet)
+    # repeats
+    if phv[REPEATS_WORD]:
+        return ENDLESS
+    # end
     store(phv, rows, U(row))
     if phv[CLONE_SESSION_WORD]:
         clone(state, memory, switch, packet, False)

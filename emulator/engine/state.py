@@ -23,6 +23,7 @@ PACKET_STORED: Final = 2  # number of stored bytes, from the first; the rest are
 PACKET_ENQUEUED_PS: Final = 3
 PACKET_DEPTH: Final = 4  # packets in the queue when it arrived there
 PACKET_ARRIVES_PS: Final = 5  # at the end of the link that it is on
+PACKET_PORT: Final = 5  # before that: its egress port, if that port has no cable
 PACKET_NEXT_ARRIVES_PS: Final = 6  # arrival of the next packet on the same link
 PACKET_FLOW: Final = 7  # flow of a host's transport, or NONE
 PACKET_OCTETS: Final = 8
@@ -34,17 +35,18 @@ PACKET_ROW: Final = PACKET_KIND + 3
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
 ANSWER: Final = 3  # an acknowledgement that data requested
 CONTROL_PLANE: Final = -1
+NOWHERE: Final = -2
 
 # Links, each with the eight queues of its egress port.
 LINK_FREE_PS: Final = 0  # time at which the packet being sent is finished
 LINK_SOURCE_SWITCH: Final = 1  # NONE where a host sends
-LINK_SOURCE_PORT: Final = 2
+LINK_SOURCE_PORT: Final = 2  # NONE where packets for all ports without a cable leave
 LINK_DESTINATION_SWITCH: Final = 3  # NONE where a host receives
 LINK_DESTINATION_PORT: Final = 4
 LINK_DELAY_PS: Final = 5
 LINK_QUEUE_LIMIT_BYTES: Final = 6
 LINK_OCCUPIED: Final = 7  # bit per level: its queue is not empty
-LINK_ADDRESS: Final = 8  # IPv4 address of the receiving NIC, if a host receives; CONTROL_PLANE at a CPU port
+LINK_ADDRESS: Final = 8  # IPv4 address of the receiving NIC; CONTROL_PLANE at a CPU port; NOWHERE without a cable
 LINK_WAITED_FOR: Final = 9  # something will start it: the event loop now, or an event when the link is free
 LINK_UP: Final = 10
 LINK_FIRST: Final = 11  # first of the packets on the link, or NONE
@@ -121,7 +123,8 @@ SCALARS: Final = 14
 
 # Drop reasons, as columns of ``drops``. Each switch has a row; the last row, at index NONE, counts the losses of hosts.
 BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN, NO_GROUP, TOO_MANY_PASSES = 0, 1, 2, 3, 4, 5, 6, 7
-DROP_REASONS: Final = 8
+TOO_MANY_REPEATS = 8
+DROP_REASONS: Final = 9
 
 # Maximum copies of a multicast group or clone session: one for every port.
 MAX_REPLICAS: Final = 511

@@ -4,7 +4,7 @@ The program declares a header for each direction with ``@controller_header``. It
 and precede the packet as bytes. Without such a header the bare packet passes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
@@ -17,11 +17,12 @@ PACKET_OUT, PACKET_IN = "packet_out", "packet_in"
 
 @dataclass(frozen=True, slots=True)
 class MetadataField:
-    """One field of a controller header."""
+    """One field of a controller header; without an ``id`` it is padding that no message shows."""
 
     id: int
     name: str
     width_bits: int
+    is_translated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +37,33 @@ class ControllerHeader:
         """Length of the header."""
         return sum(field.width_bits for field in self.fields) // 8
 
+    @property
+    def shown(self) -> tuple[MetadataField, ...]:
+        """Fields that messages have as metadata."""
+        return tuple(field for field in self.fields if field.id)
 
-def read_controller_header(messages: Iterable[p4i.ControllerPacketMetadata], name: str) -> ControllerHeader:
+
+def read_controller_header(
+    messages: Iterable[p4i.ControllerPacketMetadata], name: str, translated: Container[str] = ()
+) -> ControllerHeader:
     """Return the header of this name, without fields if the P4Info declares none.
 
-    Raises RequestError: INVALID_ARGUMENT for a duplicate header or field id, or a header that is not whole bytes;
-    UNIMPLEMENTED for a field without a width.
+    ``translated`` are the types whose width in the program may be another one. Raises RequestError: INVALID_ARGUMENT
+    for a duplicate header or field id, UNIMPLEMENTED for a field without a width.
     """
     found = [message for message in messages if message.preamble.name == name]
     if len(found) > 1:
         raise invalid_argument(f"P4Info: the controller header {name} is declared twice")
     fields = tuple(
-        MetadataField(field.id, field.name, field.bitwidth) for message in found for field in message.metadata
+        MetadataField(field.id, field.name, field.bitwidth, field.type_name.name in translated)
+        for message in found
+        for field in message.metadata
     )
     for field in fields:
         if field.width_bits <= 0:
             raise unimplemented(f"{name}: field {field.name} has no width; text values are not supported")
     if len({field.id for field in fields}) != len(fields):
         raise invalid_argument(f"P4Info: two fields of the controller header {name} have the same id")
-    if sum(field.width_bits for field in fields) % 8:
-        raise invalid_argument(f"P4Info: the fields of the controller header {name} are not a whole number of bytes")
     return ControllerHeader(name, fields)
 
 
@@ -68,12 +76,13 @@ def encode_packet_out(header: ControllerHeader, message: p4r.PacketOut) -> bytes
     values = {metadata.metadata_id: metadata.value for metadata in message.metadata}
     if len(values) != len(message.metadata):
         raise invalid_argument(f"{header.name}: a metadata field is given twice")
-    if values.keys() != {field.id for field in header.fields}:
-        wanted = ", ".join(f"{field.name} ({field.id})" for field in header.fields) or "none"
+    if values.keys() != {field.id for field in header.shown}:
+        wanted = ", ".join(f"{field.name} ({field.id})" for field in header.shown) or "none"
         raise invalid_argument(f"{header.name}: its metadata is {wanted}, but {sorted(values)} are given")
     bits = 0
     for field in header.fields:
-        value = decode_value(values[field.id], field.width_bits, f"{header.name}, metadata {field.name}")
+        where = f"{header.name}, metadata {field.name}"
+        value = decode_value(values[field.id], field.width_bits, where) if field.id else 0
         bits = bits << field.width_bits | value
     return bits.to_bytes(header.width_bytes, "big") + message.payload
 
@@ -86,6 +95,8 @@ def decode_packet_in(header: ControllerHeader, octets: bytes) -> p4r.PacketIn | 
     bits, left = int.from_bytes(octets[: header.width_bytes], "big"), 8 * header.width_bytes
     for field in header.fields:
         left -= field.width_bits
+        if not field.id:
+            continue
         value = bits >> left & (1 << field.width_bits) - 1
         message.metadata.add(metadata_id=field.id, value=encode_value(value))
     return message

@@ -114,6 +114,11 @@ class _HeaderType(_Part):
     name: str
     fields: tuple[_FieldType, ...]
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the fields, in order."""
+        return [name for name, *_ in self.fields]
+
 
 class _Header(_Part):
     name: str

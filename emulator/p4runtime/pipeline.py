@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
-from emulator.p4runtime.agreement import check_agreement
+from emulator.p4runtime.agreement import agreed
 from emulator.p4runtime.device_config import DeviceConfig, read_device_config
 from emulator.p4runtime.errors import invalid_argument
 from emulator.p4runtime.schema import Schema, read_schema
@@ -49,8 +49,7 @@ def load_pipeline(message: p4r.ForwardingPipelineConfig) -> Pipeline:
         raise invalid_argument("the pipeline has no device config")
     schema = read_schema(message.p4info)
     program = read_device_config(message.p4_device_config)
-    check_agreement(message.p4info, schema, program)
-    return Pipeline(message, schema, program)
+    return Pipeline(message, agreed(message.p4info, schema, program), program)
 
 
 def compiled_pipeline(p4info_text: str, device_config: bytes) -> Pipeline:

@@ -1,7 +1,7 @@
 """Objects of a P4Info by id, with their references resolved."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -32,13 +32,17 @@ class ActionScope(Enum):
 
 @dataclass(frozen=True)
 class MatchField:
-    """One field of a table's key."""
+    """One field of a table's key.
+
+    Its type in the program may have another width if ``is_translated``. A width of 0: the P4Info says none.
+    """
 
     id: int
     name: str
     width_bits: int
     kind: MatchKind
     table: str
+    is_translated: bool = False
 
     @cached_property
     def place(self) -> str:
@@ -53,12 +57,17 @@ class MatchField:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter that the control plane gives to an action."""
+    """One parameter that the control plane gives to an action; see MatchField for ``is_translated``.
+
+    The compiled action does not have it if ``is_dropped``, because it does not use it.
+    """
 
     id: int
     name: str
     width_bits: int
     action: str
+    is_translated: bool = False
+    is_dropped: bool = False
 
     @cached_property
     def place(self) -> str:
@@ -165,30 +174,39 @@ class Schema:
     actions_by_name: Mapping[str, Action]
     packet_out: ControllerHeader
     packet_in: ControllerHeader
+    dropped: Mapping[int, str] = field(default_factory=dict)
+    """What the P4Info declares and the compiled program no longer has, by id."""
 
     def table(self, table_id: int) -> Table:
         """Return a table. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
-        return _by_id(self.tables, "table", table_id)
+        return self._found(self.tables, "table", table_id)
 
     def action(self, action_id: int) -> Action:
         """Return an action. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
-        return _by_id(self.actions, "action", action_id)
+        return self._found(self.actions, "action", action_id)
 
     def profile(self, profile_id: int) -> Profile:
         """Return an action profile. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
-        return _by_id(self.profiles, "action profile", profile_id)
+        return self._found(self.profiles, "action profile", profile_id)
 
     def counter(self, counter_id: int) -> Counter:
         """Return a counter. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
-        return _by_id(self.counters, "counter", counter_id)
+        return self._found(self.counters, "counter", counter_id)
 
     def meter(self, meter_id: int) -> Meter:
         """Return a meter. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
-        return _by_id(self.meters, "meter", meter_id)
+        return self._found(self.meters, "meter", meter_id)
 
     def register(self, register_id: int) -> Register:
         """Return a register. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
-        return _by_id(self.registers, "register", register_id)
+        return self._found(self.registers, "register", register_id)
+
+    def _found(self, objects: Mapping[int, "_Object"], kind: str, object_id: int) -> "_Object":
+        if object_id in self.dropped:
+            raise unimplemented(
+                f"{self.dropped[object_id]} is not in the compiled program, because no packet can reach it"
+            )
+        return _by_id(objects, kind, object_id)
 
 
 _OVERLAPPING = frozenset({MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL})
@@ -212,14 +230,18 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     Raises RequestError: INVALID_ARGUMENT for a duplicate id or a missing reference, UNIMPLEMENTED for a match kind of
     the architecture, groups whose size is not the sum of weights, and text values.
     """
-    actions = _unique(_action(message) for message in p4info.actions)
+    translated = frozenset(
+        name for name, kind in p4info.type_info.new_types.items() if kind.translated_type.sdn_bitwidth
+    )
+    enum_bits = {name: kind.underlying_type.bitwidth for name, kind in p4info.type_info.serializable_enums.items()}
+    actions = _unique(_action(message, translated) for message in p4info.actions)
     profiles = _unique(_profile(message) for message in p4info.action_profiles)
     counters = _unique(Counter(message.preamble.id, message.preamble.name, message.size) for message in p4info.counters)
     direct_counters = {message.direct_table_id: message.preamble.name for message in p4info.direct_counters}
     meters = _unique(Meter(message.preamble.id, message.preamble.name, message.size) for message in p4info.meters)
-    registers = _unique(_register(message) for message in p4info.registers)
+    registers = _unique(_register(message, enum_bits) for message in p4info.registers)
     direct_meters = {message.direct_table_id: message.preamble.name for message in p4info.direct_meters}
-    tables = _unique(_table(message, profiles, direct_counters, direct_meters) for message in p4info.tables)
+    tables = _unique(_table(message, profiles, direct_counters, direct_meters, translated) for message in p4info.tables)
     schema = Schema(
         tables,
         actions,
@@ -228,8 +250,8 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
         meters,
         registers,
         {action.name: action for action in actions.values()},
-        read_controller_header(p4info.controller_packet_metadata, PACKET_OUT),
-        read_controller_header(p4info.controller_packet_metadata, PACKET_IN),
+        read_controller_header(p4info.controller_packet_metadata, PACKET_OUT, translated),
+        read_controller_header(p4info.controller_packet_metadata, PACKET_IN, translated),
     )
     for table in tables.values():
         for action_id in table.scopes:
@@ -243,10 +265,13 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     return schema
 
 
-def _action(message: p4i.Action) -> Action:
+def _action(message: p4i.Action, translated: frozenset[str]) -> Action:
     name = message.preamble.name
     parameters = _unique(
-        (Parameter(parameter.id, parameter.name, parameter.bitwidth, name) for parameter in message.params),
+        (
+            Parameter(parameter.id, parameter.name, parameter.bitwidth, name, parameter.type_name.name in translated)
+            for parameter in message.params
+        ),
         f"action {name}",
     )
     return Action(message.preamble.id, name, tuple(parameters.values()))
@@ -263,11 +288,14 @@ def _profile(message: p4i.ActionProfile) -> Profile:
     )
 
 
-def _register(message: p4i.Register) -> Register:
-    name = message.preamble.name
-    if not message.type_spec.bitstring.HasField("bit"):
+def _register(message: p4i.Register, enum_bits: Mapping[str, int]) -> Register:
+    name, cell = message.preamble.name, message.type_spec
+    width_bits = cell.bitstring.bit.bitwidth or cell.bitstring.int.bitwidth
+    if cell.HasField("serializable_enum"):
+        width_bits = enum_bits.get(cell.serializable_enum.name, 0)
+    if not width_bits:
         raise unimplemented(f"register {name}: cells that are not bit strings are not supported")
-    return Register(message.preamble.id, name, message.size, message.type_spec.bitstring.bit.bitwidth)
+    return Register(message.preamble.id, name, message.size, width_bits)
 
 
 def _table(
@@ -275,9 +303,10 @@ def _table(
     profiles: Mapping[int, Profile],
     direct_counters: Mapping[int, str],
     direct_meters: Mapping[int, str],
+    translated: frozenset[str],
 ) -> Table:
     name = message.preamble.name
-    fields = _unique((_match_field(name, field) for field in message.match_fields), f"table {name}")
+    fields = _unique((_match_field(name, field, translated) for field in message.match_fields), f"table {name}")
     return Table(
         id=message.preamble.id,
         name=name,
@@ -300,13 +329,14 @@ def _scope(table: str, message: p4i.ActionRef) -> ActionScope:
     return scope
 
 
-def _match_field(table: str, message: p4i.MatchField) -> MatchField:
+def _match_field(table: str, message: p4i.MatchField, translated: frozenset[str]) -> MatchField:
     kind = _MATCH_KINDS.get(message.match_type)
     if kind is None:
         raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
-    if message.bitwidth <= 0:
+    if message.bitwidth < 0 or (not message.bitwidth and message.HasField("type_name")):
         raise unimplemented(f"table {table}: field {message.name} has no width; text values are not supported")
-    return MatchField(message.id, message.name, message.bitwidth, kind, table)
+    is_translated = message.type_name.name in translated
+    return MatchField(message.id, message.name, message.bitwidth, kind, table, is_translated)
 
 
 class _Named(Protocol):

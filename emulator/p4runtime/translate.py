@@ -65,17 +65,22 @@ def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_defau
     if values.keys() != action.parameter_ids:
         wanted = ", ".join(f"{parameter.name} ({parameter.id})" for parameter in action.parameters) or "none"
         raise invalid_argument(f"action {action.name}: its parameters are {wanted}, but {sorted(values)} are given")
-    arguments = [
-        decode_value(values[parameter.id], parameter.width_bits, parameter.place) for parameter in action.parameters
-    ]
-    return ActionCall(action.name, tuple(arguments))
+    arguments: list[int] = []
+    unused: list[int] = []
+    for parameter in action.parameters:
+        value = decode_value(values[parameter.id], parameter.width_bits, parameter.place)
+        (unused if parameter.is_dropped else arguments).append(value)
+    return ActionCall(action.name, tuple(arguments), tuple(unused))
 
 
 def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
     """Encode an action with its arguments in canonical form."""
     action = schema.actions_by_name[call.action]
     message = p4r.Action(action_id=action.id)
-    for parameter, value in zip(action.parameters, call.arguments, strict=True):
+    arguments, unused = iter(call.arguments), iter(call.unused)
+    for parameter in action.parameters:
+        # The program's own calls do not say what it does not use.
+        value = next(unused, 0) if parameter.is_dropped else next(arguments)
         message.params.add(param_id=parameter.id, value=encode_value(value))
     return message
 

@@ -11,6 +11,7 @@ from experiments.scenarios.results import RunResult
 from experiments.scenarios.switch_kind import SwitchKind
 from policies.enforcement import Enforcement
 from topologies.steering import Steering
+from topologies.targets import Target
 from workloads.scenario import ProfileSource, Scenario
 from workloads.workload import TorchWorkload
 
@@ -90,7 +91,11 @@ def unsupported_on(
         case Backend.EMULATOR | Backend.NAMESPACES | Backend.MININET:
             if enforcement is Enforcement.IDEAL:
                 return "--enforcement ideal: only the simulator sets rates; expected --on simulator"
-            pcie = scenario.topology.build().pcie
+            fabric = scenario.topology.build()
+            for name, identity in fabric.identity.items():
+                if identity.target is Target.TOFINO and switch is SwitchKind.EMULATOR:
+                    return f"topology: target of {name} is tofino, which the emulator is not; expected --on simulator"
+            pcie = fabric.pcie
             if pcie is not None and pcie.nics_per_switch > 1:
                 return (
                     "topology.pcie.nics_per_switch: the emulator supports PCIe switches with one NIC, "

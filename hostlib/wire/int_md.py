@@ -52,8 +52,9 @@ class Hop(NamedTuple):
     """A switch's answer to a probe; None for values that were not requested or that the switch does not know.
 
     Times are microseconds of the switch's own clock. ``queue_packets`` waited in the queue of ``level`` when the probe
-    arrived. ``window_bytes`` left by the egress port in its last complete window and give its utilisation. A named
-    tuple, because a controller reads hundreds of thousands a second.
+    arrived. ``window_bytes`` left by the egress port in its last complete window and give its utilisation. A Tofino
+    writes nanoseconds, and cells for packets; the controller knows which switches do, and converts. A named tuple,
+    because a controller reads hundreds of thousands a second.
     """
 
     node_id: int | None = None

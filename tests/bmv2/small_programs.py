@@ -50,9 +50,11 @@ class SmallProgram:
 REPLICATION = SmallProgram("replication")
 METERS = SmallProgram("meters")
 PASSING = SmallProgram("passing")
+LOOPS = SmallProgram("loops")
+DIFFERING = SmallProgram("differing")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING)
+EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING)
 
 
 class EmulatedProgram:

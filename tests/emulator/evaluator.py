@@ -16,6 +16,7 @@ class Packet:
     """A packet on its way through the program: fields by header and name, the valid headers, what was not parsed.
 
     Fields are what their bits are without a sign. ``following`` is the next element of each header stack.
+    ``is_endless`` says that an action has repeated a loop too often.
     """
 
     octets: bytes
@@ -24,6 +25,7 @@ class Packet:
     valid: set[str] = field(default_factory=set)
     following: dict[str, int] = field(default_factory=dict)
     has_exited: bool = False
+    is_endless: bool = False
 
     def bits(self, offset: int, width: int) -> int:
         """Bits behind what has been parsed."""

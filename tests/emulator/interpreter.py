@@ -6,6 +6,7 @@ dictionaries, bytes are taken apart bit by bit. The emulator's compiled programs
 
 from typing import Any
 
+from emulator.compiler import jumps
 from emulator.entries import (
     ActionCall,
     EntryAction,
@@ -52,7 +53,7 @@ class Interpreter(Evaluator):
         self.set(packet, ["standard_metadata", "packet_length"], len(octets))
         self.pass_ingress(packet)
         egress_port = self.get(packet, ["standard_metadata", "egress_spec"])
-        if egress_port == DROP_PORT:
+        if egress_port == DROP_PORT or packet.is_endless:
             return None
         level = self.get(packet, ["standard_metadata", "priority"])
         left = self.pass_egress(packet, egress_port, depths)
@@ -83,7 +84,7 @@ class Interpreter(Evaluator):
         self.set(packet, ["standard_metadata", "deq_qdepth"], depths[1])
         self._control(packet, "egress")
         self.after_egress(packet)
-        if self.get(packet, ["standard_metadata", "egress_spec"]) == DROP_PORT:
+        if self.get(packet, ["standard_metadata", "egress_spec"]) == DROP_PORT or packet.is_endless:
             return None
         for checksum in self.checksums(packet, "update"):
             self.set(packet, checksum["target"], self.calculated(packet, checksum["calculation"]))
@@ -257,9 +258,14 @@ class Interpreter(Evaluator):
                 return self.members[member_ids[hashed % len(member_ids)]] if member_ids else None
 
     def _execute(self, packet: Packet, primitives: list[Json], arguments: tuple[int, ...]) -> None:
-        position = 0
+        position = repeats = 0
+        before = -1
         while position < len(primitives):
-            node = primitives[position]
+            repeats += position <= before
+            if repeats > jumps.MAX_REPEATS:
+                packet.is_endless = True
+                return
+            node, before = primitives[position], position
             values = node["parameters"]
             position += 1
             if node["op"] == "_jump":
@@ -349,19 +355,18 @@ class Interpreter(Evaluator):
                 raise NotImplementedError(other)
 
     def _shift(self, packet: Packet, stack: str, count: int, is_push: bool) -> None:
-        """Elements move by so many places; those that nothing moves to become invalid."""
+        """Elements move by so many places, and swap what they hold; those that nothing moves to become invalid."""
         elements = self.stacks[stack]
         following = packet.following.get(stack, 0) + (count if is_push else -count)
         packet.following[stack] = min(max(following, 0), len(elements))
-        before = [
-            (header in packet.valid, {name: value for (owner, name), value in packet.fields.items() if owner == header})
-            for header in elements
-        ]
-        for number, header in enumerate(elements):
-            source = number - count if is_push else number + count
-            is_valid, fields = before[source] if 0 <= source < len(elements) else (False, {})
-            packet.valid = packet.valid | {header} if is_valid else packet.valid - {header}
-            packet.fields |= {(header, name): value for name, value in fields.items()}
+        moved = range(len(elements) - 1, count - 1, -1) if is_push else range(len(elements) - count)
+        for number in moved:
+            one, other = elements[number], elements[number - count if is_push else number + count]
+            packet.valid = {{one: other, other: one}.get(header, header) for header in packet.valid}
+            for name, *_ in self.types[self.headers[one]["header_type"]]:
+                left, right = (packet.fields.get((header, name), 0) for header in (one, other))
+                packet.fields |= {(one, name): right, (other, name): left}
+        packet.valid -= {header for number, header in enumerate(elements) if number not in moved}
 
     def _declared(self, kind: str, name: str) -> Json:
         return next(node for node in self.program[kind] if node["name"] == name)

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 
+from emulator.compiler.deparsers import ENDLESS
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
@@ -61,7 +62,7 @@ class LoneSwitch:
         at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
         egress_port = int(self._receive(words, octets, at, len(packet), port, times_us[0], memory, block))
         sent = None
-        if egress_port != self._program.drop_port:
+        if egress_port not in (self._program.drop_port, ENDLESS):
             level = int(words[self._program.layout.field(["standard_metadata", "priority"]).word])
             payload = int(words[self._program.layout.payload_word])
             self._store(words, rows, place)
@@ -86,7 +87,7 @@ def _for_python(function: Any) -> Callable[..., Any]:
 
     Kept on disk beside the program's event loop, which it becomes stale with.
     """
-    return cast(Callable[..., Any], numba.njit(cache=True, **OPTIONS)(function.py_func))
+    return cast(Callable[..., Any], numba.njit(cache=True, **OPTIONS)(getattr(function, "py_func", function)))
 
 
 def with_next_hops() -> LoneSwitch:

@@ -1,6 +1,13 @@
+import hashlib
+import zlib
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from tests.topologies.builders import DOUBLE_SIDED, FAT_TREE_8, TESTBED
 from topologies.addressing import (
@@ -11,7 +18,15 @@ from topologies.addressing import (
     FiveTuple,
     regular_interface,
 )
-from topologies.ecmp import flow_hash, hash_multipliers
+from topologies.ecmp import (
+    MAX_SLOTS,
+    MultipliedHash,
+    TabulatedHash,
+    flow_crc,
+    flow_hash,
+    hash_multipliers,
+    num_slots,
+)
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 
@@ -78,3 +93,76 @@ def test_source_ports_reach_every_path(
         flow = FiveTuple(source.address, destination.address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
         missing.discard(routing.hashed_path(flow))
     assert not missing
+
+
+def plain_tabulated_hash(flow: FiveTuple, salt: int) -> int:
+    """Tofino's hash, octet by octet."""
+    octets = b"".join(
+        value.to_bytes(length, "big")
+        for value, length in (
+            (flow.source_address, 4),
+            (flow.destination_address, 4),
+            (flow.protocol, 1),
+            (flow.source_port, 2),
+            (flow.destination_port, 2),
+        )
+    )
+    found = 0
+    for place, octet in enumerate((zlib.crc32(octets) ^ salt).to_bytes(4, "big")):
+        found ^= int.from_bytes(hashlib.sha256(f"trainyard ecmp {place} {octet}".encode()).digest()[:2], "big")
+    return found
+
+
+def test_the_tabulated_hash_of_a_flow() -> None:
+    """The salted CRC-32 of FLOW is 0x1538_0541: the values of 15, 38, 05 and 41 in the four tables."""
+    assert flow_crc(FLOW) ^ 1 == 0x1538_0541
+    assert TabulatedHash(1).hash_of_crc(flow_crc(FLOW)) == plain_tabulated_hash(FLOW, 1) == 0x27C4
+
+
+@settings(deadline=None)
+@given(st.integers(0, (1 << 32) - 1), st.integers(0, 65_535), st.integers(0, (1 << 32) - 1), st.integers(1, 600))
+def test_the_tabulated_hash_is_that_of_the_plain_way(address: int, port: int, salt: int, members: int) -> None:
+    flow = FiveTuple(address, FLOW.destination_address, UDP_PROTOCOL, port, FLOW_DESTINATION_PORT)
+    law, expected = TabulatedHash(salt), plain_tabulated_hash(flow, salt)
+    assert law.hash_of_crc(flow_crc(flow)) == expected
+    assert law.choice(flow_crc(flow), members) == expected % num_slots(members) % members
+
+
+def test_the_choice_of_a_multiplied_hash_is_its_remainder() -> None:
+    assert MultipliedHash(1).hash_of_crc(flow_crc(FLOW)) == 0x1538
+    assert MultipliedHash(1).choice(flow_crc(FLOW), 7) == 0x1538 % 7
+
+
+def test_slots_are_powers_of_two_and_shared_evenly() -> None:
+    sizes = {1: 1, 2: 2, 3: 256, 4: 4, 5: 512, 7: 512, 8: 8, 9: 1024, 17: 1024, 64: 64, 509: 1024, 512: 512}
+    assert {members: num_slots(members) for members in sizes} == sizes
+    for members in range(1, MAX_SLOTS + 1):
+        slots = Counter(slot % members for slot in range(num_slots(members)))
+        assert num_slots(members).bit_count() == 1
+        assert num_slots(members) <= MAX_SLOTS
+        assert len(slots) == members
+        assert max(slots.values()) - min(slots.values()) <= 1
+
+
+def _crcs() -> list[int]:
+    ports = range(FIRST_SOURCE_PORT, LAST_SOURCE_PORT + 1)
+    return [flow_crc(replace(FLOW, source_port=port)) for port in ports]
+
+
+@pytest.mark.slow
+def test_flows_that_differ_in_their_ports_alone_spread_over_slots_and_tiers_independently() -> None:
+    crcs, uniform, independent = _crcs(), [], []
+    for seed in range(20):
+        tiers = [TabulatedHash(salt) for salt in hash_multipliers(["t0", "a0"], seed).values()]
+        for one, other in ((8, 8), (3, 6)):
+            counts = np.zeros((one, other))
+            for crc in crcs:
+                counts[tiers[0].choice(crc, one), tiers[1].choice(crc, other)] += 1
+            independent.append(stats.chi2_contingency(counts).pvalue)
+        hashes = np.bincount([tiers[0].hash_of_crc(crc) >> 6 for crc in crcs], minlength=1 << 10)
+        uniform.append(stats.chisquare(hashes).pvalue)
+        uniform.append(stats.chisquare(np.bincount([tiers[0].hash_of_crc(crc) & 0x3FF for crc in crcs])).pvalue)
+    assert sum(value < 0.01 for value in independent[::2]) <= 1
+    assert sum(value < 0.01 for value in independent[1::2]) <= 1
+    assert sum(value < 0.01 for value in uniform[::2]) <= 1
+    assert sum(value < 0.01 for value in uniform[1::2]) <= 1

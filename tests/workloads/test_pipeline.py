@@ -13,9 +13,10 @@ from workloads.arrangement import ZeroCommunicationRun, arranged
 from workloads.expansion import expand
 from workloads.models import MODELS, ModelName
 from workloads.parallelism.pipeline_schedules import StepKind, schedule
+from workloads.pipeline_order import PipelineSchedule
 from workloads.placement import Placement
 from workloads.task_graph import Computation, TaskGraph
-from workloads.workload import PipelineSchedule, PipelineWorkload
+from workloads.workload import PipelineWorkload
 
 MODEL = MODELS[ModelName.GPT]
 ONE_CHUNK = (PipelineSchedule.GPIPE, PipelineSchedule.ONE_FORWARD_ONE_BACKWARD)

@@ -15,10 +15,11 @@ from workloads.parallelism.data_parallel import expand_data_parallel, expand_ful
 from workloads.parallelism.intra_layer import expand_expert_parallel
 from workloads.parallelism.pipeline import expand_pipeline
 from workloads.parallelism.torch_jobs import BUCKET_BYTES, ddp_buckets, expand_torch, one_direction_at_a_time
+from workloads.pipeline_order import PipelineSchedule
 from workloads.placement import Placement
 from workloads.task_graph import Computation, FlowSpec, GroupTransfer, TaskGraph
 from workloads.validation import find_problems
-from workloads.workload import PipelineSchedule, TorchComputation, TorchWorkload
+from workloads.workload import TorchComputation, TorchWorkload
 
 _HOSTS = ("h0", "h1", "h2", "h3")
 _PLACEMENT = Placement(dict.fromkeys(_HOSTS, (0,)), dict.fromkeys(_HOSTS, (0,)))

@@ -25,7 +25,7 @@ CABLE_COLUMNS = Columns(
 )
 DEVICE_COLUMNS = Columns(
     {"name"},
-    {"role", "p4runtime", "device_id", "gnmi", "node_id", "management", "control"},
+    {"role", "p4runtime", "device_id", "gnmi", "node_id", "management", "control", "target"},
     _ALWAYS_IGNORED
     | {"manufacturer", "device_type", "platform", "serial", "asset_tag", "site", "location", "rack", "position", "face"}
     | {"parent", "device_bay", "latitude", "longitude", "airflow", "virtual_chassis", "vc_position", "vc_priority"}

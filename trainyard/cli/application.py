@@ -40,7 +40,11 @@ class Commands(LazyGroup):
         ),
         "check": LazyCommand(
             imported("trainyard.cli.check:check"),
-            "Check a scenario, a controller's configuration or a fabric file; print ok, or everything that is wrong.",
+            "Check a scenario, a model, a controller's configuration or a fabric file; print ok, or all that is wrong.",
+        ),
+        "model": LazyCommand(
+            imported("trainyard.cli.model:model"),
+            "Show the blocks of a model, public or in a file: parameters, FLOPs, and what each passes on.",
         ),
         "topology": LazyCommand(
             imported("trainyard.cli.topology:topology"),
@@ -61,7 +65,7 @@ class Commands(LazyGroup):
         ),
         "qos": LazyCommand(
             imported("trainyard.cli.qos:qos"),
-            "Print the configuration with which a switch serves levels: DSCP to queues, in strict priority.",
+            "Print the configuration with which a switch serves levels: queues in strict priority.",
         ),
         "policies": LazyCommand(
             imported("trainyard.cli.check:policies"),

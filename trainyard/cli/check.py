@@ -11,21 +11,24 @@ from policies.registry import PolicyError, find_policy, is_import_string, load_p
 from topologies.problems import as_mapping
 from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
 from trainyard.cli.exits import refuse
-from trainyard.cli.inputs import read_scenario, read_topology, read_yaml
+from trainyard.cli.inputs import read_model, read_scenario, read_topology, read_yaml
 from trainyard.cli.options import AllowPolicyImportOption
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A scenario, a controller's configuration, or a fabric file (YAML).")
+    Path,
+    typer.Argument(metavar="FILE", help="A scenario, a model, a controller's configuration, or a fabric file (YAML)."),
 ]
 
 
 def check(file: FileArgument, allow_policy_import: AllowPolicyImportOption = False) -> None:
-    """Check a scenario, a controller's configuration or a fabric file; print ok, or everything that is wrong."""
+    """Check a scenario, a model, a controller's configuration or a fabric file; print ok, or all that is wrong."""
     document = read_yaml(file)
     keys = as_mapping(document.contents).keys()
     # A topology that is alone in its file is a fabric file; one that names such a file is a whole configuration.
     if keys == {"topology"} and document.topology_path is None:
         read_topology(file)
+    elif "layers" in keys and not keys & {"topology", "jobs"}:
+        read_model(file)
     elif "topology" in keys and not keys & {"name", "jobs"}:
         _check_configuration(file, allow_policy_import=allow_policy_import)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from emulator.ports import CPU_PORT, DROP_PORT
+from emulator.ports import CPU_PORT, DROP_PORT, require_emulated
 from hostlib.addresses import check_host_port, is_local
 from p4src import P4INFO, PROGRAM
 from topologies.fabric import Fabric
@@ -105,6 +105,10 @@ def emulator(
     except ValueError as error:
         refuse(f"--listen: {error}, got {listen!r}")
     built = accepted.build()
+    try:
+        require_emulated(built)
+    except ValueError as error:
+        refuse(f"--topology: {error}")
     port = listen.rpartition(":")[2]
     last_port = int(port) + (len(built.switches) - 1 if port_per_switch and int(port) else 0)
     if last_port > _HIGHEST_TCP_PORT:

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policies.registry import DEFAULT_POLICY, PolicyError, load_policy, policy_names
-from topologies.documents import Document
+from topologies.documents import Document, DocumentError
 from topologies.specification import Topology
 from trainyard.cli.exits import refuse
+from workloads.described.catalogue import load_model
+from workloads.described.description import ModelDescription
 from workloads.loading import ScenarioError, load_topology, read_scenario_document, scenario_of
 from workloads.scenario import Scenario
 
@@ -52,6 +54,14 @@ def read_topology(path: Path) -> Topology:
     try:
         return load_topology(path)
     except ScenarioError as error:
+        refuse(*error.messages)
+
+
+def read_model(path: Path) -> ModelDescription:
+    """Return the model of a file, or end the command with everything that is wrong with it."""
+    try:
+        return load_model(path)
+    except DocumentError as error:
         refuse(*error.messages)
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from workloads.models import Model
 from workloads.parallelism.pipeline_schedules import Slot, Step, StepKind, schedule, stage_of
+from workloads.pipeline_order import PipelineSchedule
 from workloads.placement import Placement
 from workloads.task_graph import Done, GraphBuilder, TaskGraph
 from workloads.traffic_patterns import flows_between
-from workloads.workload import PipelineSchedule
 
 Passage = tuple[bool, int, int]
 """A micro-batch that enters a stage: whether it goes forward, the stage, and the micro-batch."""
@@ -59,18 +59,18 @@ def expand_pipeline(
         group = f"{'forward' if passage[0] else 'backward'} {hosts[sender]}>{hosts[receiver]}"
         arrived[passage] = last_sent[sender, receiver] = builder.send(group, flows, after)
 
-    for host, slot in _in_order_of_dependence(kind, schedules, stages):
+    for host, slot in in_order_of_dependence(kind, schedules, stages):
         after = last_of[host]
         for step in slot:
             if step.kind is not StepKind.WEIGHT_GRADIENT:
-                needed = _input(kind, host, step, len(hosts))
+                needed = input_of(kind, host, step, len(hosts))
                 if needed in computed:
                     send(needed, host)
                 after += arrived.get(needed, ())
-        name = " and ".join(_name(step) for step in slot)
+        name = " and ".join(name_of(step) for step in slot)
         last_of[host] = builder.compute(name, (hosts[host],), sum(seconds[step.kind] for step in slot), after)
         for step in slot:
-            output = _output(kind, host, step, len(hosts))
+            output = output_of(kind, host, step, len(hosts))
             towards = None if output is None else stages.get(output[1])
             if output is None or towards is None:
                 continue
@@ -83,24 +83,25 @@ def expand_pipeline(
     return builder.graph()
 
 
-def _name(step: Step) -> str:
+def name_of(step: Step) -> str:
+    """Return the name of a step's computation."""
     return f"{step.kind} {step.micro_batch}" + (f" of chunk {step.chunk}" if step.chunk else "")
 
 
-def _input(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage:
+def input_of(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage:
     """Return the input of a step: a stage's activations, or the gradients of its output."""
     return step.kind is StepKind.FORWARD, stage_of(kind, host, step.chunk, num_hosts), step.micro_batch
 
 
-def _output(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage | None:
+def output_of(kind: PipelineSchedule, host: int, step: Step, num_hosts: int) -> Passage | None:
     """Return what a step passes on; None for the gradients of weights."""
     if step.kind is StepKind.WEIGHT_GRADIENT:
         return None
-    is_forward, stage, micro_batch = _input(kind, host, step, num_hosts)
+    is_forward, stage, micro_batch = input_of(kind, host, step, num_hosts)
     return is_forward, stage + (1 if is_forward else -1), micro_batch
 
 
-def _in_order_of_dependence(
+def in_order_of_dependence(
     kind: PipelineSchedule, schedules: Sequence[Sequence[Slot]], stages: Mapping[int, int]
 ) -> Iterator[tuple[int, Slot]]:
     """Yield the slots of all hosts, each behind its host's previous slot and the steps it depends on.
@@ -113,7 +114,7 @@ def _in_order_of_dependence(
     first, last = 0, len(stages) - 1
 
     def is_ready(host: int, step: Step) -> bool:
-        needed = _input(kind, host, step, len(schedules))
+        needed = input_of(kind, host, step, len(schedules))
         at_the_end = first if needed[0] else last
         return step.kind is StepKind.WEIGHT_GRADIENT or needed[1] == at_the_end or needed in given
 
@@ -123,7 +124,9 @@ def _in_order_of_dependence(
             if positions[host] < len(slots) and all(is_ready(host, step) for step in slots[positions[host]]):
                 slot = slots[positions[host]]
                 positions[host] += 1
-                given |= {output for step in slot if (output := _output(kind, host, step, len(schedules))) is not None}
+                given |= {
+                    output for step in slot if (output := output_of(kind, host, step, len(schedules))) is not None
+                }
                 yield host, slot
         if positions == before:
             raise ValueError(f"schedule {kind!r}: hosts wait for each other")

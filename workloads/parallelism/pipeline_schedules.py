@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from workloads.workload import PipelineSchedule
+from workloads.pipeline_order import PipelineSchedule
 
 
 class StepKind(StrEnum):

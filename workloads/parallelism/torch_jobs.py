@@ -17,9 +17,10 @@ from workloads.models import Model
 from workloads.parallelism.data_parallel import ALL_GATHER, expand_data_parallel, expand_fully_sharded
 from workloads.parallelism.intra_layer import expand_expert_parallel
 from workloads.parallelism.pipeline import expand_pipeline
+from workloads.pipeline_order import PipelineSchedule
 from workloads.placement import Placement
 from workloads.task_graph import Computation, Done, FlowSpec, GraphBuilder, TaskGraph
-from workloads.workload import PipelineSchedule, TorchParallelism, TorchWorkload
+from workloads.workload import TorchParallelism, TorchWorkload
 
 BUCKET_BYTES = 25 * 2**20
 """DDP reduces gradients as soon as so many bytes of them are there (``bucket_cap_mb``)."""

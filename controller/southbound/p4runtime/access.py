@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from finsy import GRPCStatusCode, P4ClientError, Switch
-from finsy.p4schema import P4ConfigResponseType
 from finsy.proto import p4r
 from google.protobuf.message import DecodeError
 from grpc.aio import UsageError
@@ -16,7 +15,9 @@ from controller.southbound.fencing import Grant
 from controller.southbound.p4runtime.counter_reading import CounterEntry
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import Entity, is_base
-from controller.southbound.p4runtime.reading import Answer, EntityReader, KnownEncodings, UnreadableAnswerError
+from controller.southbound.p4runtime.held_program import NO_PROGRAM, held_config
+from controller.southbound.p4runtime.programs import Program
+from controller.southbound.p4runtime.reading import EntityReader, KnownEncodings, UnreadableAnswerError
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, reason_of
 from controller.southbound.p4runtime.states import State, Update
 from controller.southbound.states import EntryKey
@@ -37,6 +38,7 @@ class SwitchAccess:
     def __init__(
         self,
         switch: Switch,
+        program: Program,
         encoder: Encoder,
         reader: EntityReader,
         grant: Grant | None,
@@ -44,6 +46,7 @@ class SwitchAccess:
         on_base: Callable[[State], Awaitable[None]] | None = None,
     ) -> None:
         self._switch = switch
+        self._program = program
         self._encoder = encoder
         self._reader = reader
         self._grant = grant
@@ -61,7 +64,7 @@ class SwitchAccess:
 
     async def _read(self, expected: State) -> dict[EntryKey, Entity]:
         request = p4r.ReadRequest(device_id=self._switch.device_id, entities=self._reader.wanted)
-        answer = Answer()
+        answer = self._reader.answer()
         async with self._own_errors():
             client = self._switch._p4client
             assert client is not None
@@ -90,11 +93,11 @@ class SwitchAccess:
             SwitchRefusalError: It runs another one, or none.
         """
         async with self._own_errors():
-            answer = await self._switch._get_pipeline_config_request(
-                response_type=P4ConfigResponseType.P4INFO_AND_COOKIE
-            )
-        if not self._switch.p4info.has_p4info(answer.config.p4info):
-            raise SwitchRefusalError("it runs another pipeline than the one that this controller writes to")
+            held = await held_config(self._switch)
+        if held is None:
+            raise SwitchRefusalError(NO_PROGRAM)
+        if difference := self._program.difference_from(held.p4info):
+            raise SwitchRefusalError(difference)
 
     async def read_counters(self, wanted: Sequence[CounterEntry]) -> list[CounterEntry]:
         """Read counters.

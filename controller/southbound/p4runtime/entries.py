@@ -1,11 +1,12 @@
 """Make P4Runtime entries of the pipeline in ``p4src/``: base routing and rules.
 
 Names are P4Info's aliases. A next hop has the number of the port it leaves by, and so has its member of the selector:
-neither changes where cables are added or removed beside it.
+neither changes where cables are added or removed beside it. Tofino has slots in the place of the selector
+(``controller.southbound.p4runtime.slots``).
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -21,10 +22,19 @@ from finsy import (
 
 from controller.rules.flow_rules import FlowRule
 from controller.rules.job_rules import JobRule
+from controller.southbound.p4runtime.slots import (
+    SLOT_TABLE,
+    GroupNumbers,
+    Ports,
+    plain_route,
+    slot_entries,
+    slot_route,
+)
 from controller.southbound.states import EntryKey, EntryKind
 from topologies.addressing import BROADCAST_MAC, Address, MacAddress, switch_mac
 from topologies.fabric import Fabric, Link, Nic
 from topologies.routing import Route, Routing
+from topologies.targets import TARGETS, Target
 
 Entity = P4TableEntry | P4ActionProfileMember | P4ActionProfileGroup
 
@@ -50,14 +60,18 @@ JOB_PRIORITY = 4790
 TABLES = {
     "level": EntryKind.LEVEL,
     NEXT_HOP_TABLE: EntryKind.NEXT_HOP,
+    SLOT_TABLE: EntryKind.GROUP,
     "routing": EntryKind.ROUTING,
     JOB_TABLE: EntryKind.JOB,
     FLOW_TABLE: EntryKind.FLOW,
 }
-"""Tables whose entries belong to the controller. Those of other tables are the operator's, and left alone."""
+"""Tables whose entries belong to the controller, as far as a program has them.
+
+Those of other tables are the operator's, and left alone.
+"""
 
 _NODE = "node"
-"""The table with the number by which a switch multiplies the hash."""
+"""The table with the number of a switch for the hash."""
 
 SETTINGS = (_NODE, "node_id", "ecn")
 """Tables whose default entry belongs to the controller."""
@@ -67,8 +81,12 @@ TABLES_SHARED_WITH_OPERATORS = JOB_TABLE, "ecn"
 """The tables that are left where somebody else fills those of base routing."""
 
 _BASE_KINDS = EntryKind.NEXT_HOP, EntryKind.MEMBER, EntryKind.GROUP, EntryKind.ROUTING
-Ports = tuple[int, ...]
-"""Members of a group, in the order that the hash indexes."""
+
+_PARAMETERS = {
+    "v1model": {"set_node": "hash_multiplier", "mark_from": "depth_packets"},
+    "tna": {"set_node": "hash_salt", "mark_from": "depth_cells"},
+}
+"""What the programs of several architectures call the one parameter of an action, where they differ."""
 
 _WHOLE_ADDRESS = 0xFFFF_FFFF
 
@@ -124,24 +142,40 @@ def fixed_entries(switch: str, routing: Routing) -> list[Entity]:
     """Return the base entries that do not depend on dead links."""
     fabric = routing.fabric
     leaving = fabric.links_from[switch]
+    target = fabric.identity[switch].target
+    names, depth = _PARAMETERS[TARGETS[target].architecture], MARKING_DEPTH_PACKETS * TARGETS[target].cells_per_packet
     return [
-        _setting(_NODE, "set_node", hash_multiplier=routing.hash_multipliers[switch]),
+        _setting(_NODE, "set_node", **{names["set_node"]: routing.hash_multipliers[switch]}),
         _setting("node_id", "set_node_id", node_id=fabric.identity[switch].node_id),
-        _setting("ecn", "mark_from", depth_packets=MARKING_DEPTH_PACKETS),
+        _setting("ecn", "mark_from", **{names["mark_from"]: depth}),
         *(_level(level, foreign_bits) for level in _LEVELS for foreign_bits in _FOREIGN_BITS),
         *(_next_hop(link, fabric, _neighbour_mac(link, fabric)) for link in leaving),
-        *(_member(link) for link in leaving),
+        *(() if target is Target.TOFINO else map(_member, leaving)),
     ]
 
 
-def route_entries(switch: str, routing: Routing) -> list[Entity]:
-    """Return the base entries that do: routes and their ECMP groups."""
+def route_entries(switch: str, routing: Routing, numbers: GroupNumbers | None = None) -> list[Entity]:
+    """Return the base entries that do: routes and their ECMP groups, with ``numbers`` on Tofino; None: new ones."""
     fabric = routing.fabric
     routes = routing.routes(switch)
+    if fabric.identity[switch].target is Target.TOFINO:
+        return _routes_by_slots(routes, fabric, numbers or GroupNumbers())
     groups = _group_ids({_ports(route, fabric) for route in routes})
     return [
         *(_group(group_id, ports) for ports, group_id in groups.items()),
         *(_route(route, groups[_ports(route, fabric)]) for route in routes),
+    ]
+
+
+def _routes_by_slots(routes: Sequence[Route], fabric: Fabric, numbers: GroupNumbers) -> list[Entity]:
+    ports_of = {route: _ports(route, fabric) for route in routes}
+    group_of = numbers.of(ports for ports in ports_of.values() if len(ports) > 1)
+    return [
+        *(entry for ports, group in group_of.items() for entry in slot_entries(group, ports)),
+        *(
+            slot_route(route, group_of[ports]) if ports in group_of else plain_route(route, *ports)
+            for route, ports in ports_of.items()
+        ),
     ]
 
 

@@ -1,5 +1,6 @@
 """What P4 switches are to hold on one fabric, by switch: base entries, and those that carry out rules."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from controller.rules.flow_rules import RulesBySwitch
@@ -13,6 +14,7 @@ from controller.southbound.p4runtime.entries import (
 )
 from controller.southbound.p4runtime.given_tables import GivenTables
 from controller.southbound.p4runtime.rule_entities import RuleEntities
+from controller.southbound.p4runtime.slots import GroupNumbers
 from controller.southbound.p4runtime.states import State, state_of
 from topologies.addressing import Address, MacAddress
 from topologies.fabric import Fabric
@@ -32,6 +34,7 @@ class FabricStates:
         self.fabric: Fabric = routing.fabric
         self._given = given
         self._rules = RuleEntities(routing.fabric)
+        self._group_numbers: defaultdict[str, GroupNumbers] = defaultdict(GroupNumbers)
         self.fixed = {name: self._fixed(name, routing) for name in switches}
 
     def bases(self, routing: Routing) -> dict[str, State]:
@@ -41,7 +44,9 @@ class FabricStates:
     def base(self, switch: str, routing: Routing) -> State:
         """Return the base entries of a switch."""
         fixed = self.fixed[switch]
-        return fixed if self._given is not None else {**fixed, **state_of(route_entries(switch, routing))}
+        if self._given is not None:
+            return fixed
+        return {**fixed, **state_of(route_entries(switch, routing, self._group_numbers[switch]))}
 
     def neighbours(self, switch: str, macs: Mapping[Address, MacAddress]) -> State:
         """Return the base entries that stand in the place of others where these MACs were learned."""

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from finsy import P4Schema, Switch, SwitchOptions
+from finsy import Switch, SwitchOptions
+from finsy.proto import stratum
 
 from controller.access.tls_files import TlsFiles
 from controller.background import Worker
@@ -14,11 +15,15 @@ from controller.southbound.fencing import Grant, TakeoverBarrier, first_election
 from controller.southbound.p4runtime.access import SwitchAccess
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.fencing import TermArbitrator
+from controller.southbound.p4runtime.held_program import hear_of_missing_programs, held_config
+from controller.southbound.p4runtime.programs import Program, Programs
 from controller.southbound.p4runtime.reading import EntityReader
+from controller.southbound.p4runtime.reconnecting import ConnectionLostError
 from controller.southbound.p4runtime.roles import RoleArbitrator, role_config
 from controller.southbound.p4runtime.states import State
 from controller.southbound.tls import finsy_credentials
 from controller.switch_addresses import SwitchAddress
+from topologies.targets import Target
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +39,7 @@ class FinsySwitches:
     def __init__(
         self,
         barrier: TakeoverBarrier,
-        pipeline: Path,
+        programs: Programs,
         election_id: int,
         grant: Grant | None,
         tls: TlsFiles | None,
@@ -43,46 +48,75 @@ class FinsySwitches:
         *,
         is_beside_others: bool,
     ) -> None:
-        p4info = pipeline / "trainyard.p4info.txtpb"
-        schema = P4Schema(p4info)
+        self._programs = programs
         self._worker = worker
-        self._encoder = Encoder(schema)
-        self._reader = EntityReader(schema, self._encoder, worker)
         self._grant = grant
-        self.role_config = role_config(schema) if is_beside_others else None
+        self._is_beside_others = is_beside_others
         self._election_id = election_id
         self._barrier = barrier
         self._pushes = BurstLog(_LOG)
         self._options = SwitchOptions(
-            p4info=p4info,
-            p4blob=None if is_beside_others else pipeline / "trainyard.json",
-            initial_election_id=election_id,
-            ready_handler=on_ready,
-            channel_credentials=finsy_credentials(tls),
+            initial_election_id=election_id, ready_handler=on_ready, channel_credentials=finsy_credentials(tls)
         )
+        self._codecs: dict[Program, _Codec] = {}
+        self._codec_of: dict[str, _Codec] = {}
 
-    def make(self, address: SwitchAddress) -> Switch:
+    def make(self, address: SwitchAddress, target: Target) -> Switch:
         """Make a switch."""
-        switch = Switch(address.name, address.address, self._options(device_id=address.device_id))
+        codec = self._codec_of[address.name] = self._codec(self._programs.of(target))
+        program = codec.program
+        options = self._options(
+            device_id=address.device_id,
+            p4info=program.schema.p4info,
+            p4blob=None if self._is_beside_others else program.device_config,
+        )
+        switch = Switch(address.name, address.address, options)
         # finsy has no parameter for an arbitrator.
         if self._grant is not None:
             first_id = first_election_id(self._election_id, self._grant.term)
-            switch._arbitrator = TermArbitrator(first_id, self._barrier, self.role_config)
-        elif self.role_config is not None:
-            switch._arbitrator = RoleArbitrator(self._election_id, self.role_config)
-        _log_pipeline_pushes(switch, self._pushes)
+            switch._arbitrator = TermArbitrator(first_id, self._barrier, codec.role_config)
+        elif codec.role_config is not None:
+            switch._arbitrator = RoleArbitrator(self._election_id, codec.role_config)
+        hear_of_missing_programs(switch)
+        _guard_pipeline_pushes(switch, program, self._pushes)
         return switch
+
+    def role_config(self, switch: str) -> stratum.P4RoleConfig | None:
+        """Return the config of the role that a switch is written to in; None: the default role."""
+        return self._codec_of[switch].role_config
 
     def access(self, switch: Switch, on_base: Callable[[State], Awaitable[None]] | None) -> SwitchAccess:
         """Return access to a connected switch; see SwitchAccess for ``on_base``."""
-        return SwitchAccess(switch, self._encoder, self._reader, self._grant, self._worker, on_base)
+        codec = self._codec_of[switch.name]
+        return SwitchAccess(switch, codec.program, codec.encoder, codec.reader, self._grant, self._worker, on_base)
+
+    def _codec(self, program: Program) -> "_Codec":
+        if program not in self._codecs:
+            encoder = Encoder(program.schema)
+            reader = EntityReader(program.schema, encoder, self._worker)
+            role = role_config(program.schema) if self._is_beside_others else None
+            self._codecs[program] = _Codec(program, encoder, reader, role)
+        return self._codecs[program]
 
 
-def _log_pipeline_pushes(switch: Switch, log: BurstLog) -> None:
-    """Log whenever a switch gets the pipeline, of which finsy tells nobody."""
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    """What all switches with the same program share."""
+
+    program: Program
+    encoder: Encoder
+    reader: EntityReader
+    role_config: stratum.P4RoleConfig | None
+
+
+def _guard_pipeline_pushes(switch: Switch, program: Program, log: BurstLog) -> None:
+    """Load no program for one target into another one; log whenever a switch gets its own, of which finsy is silent."""
     push = switch._set_pipeline_config_request
 
     async def push_and_log(**options: Any) -> Any:
+        held = await held_config(switch)
+        if held is not None and program.is_for_another_target(held.p4info):
+            raise ConnectionLostError(program.difference_from(held.p4info))
         answer = await push(**options)
         log.tell(EventKind.PIPELINE_PUSHED, "switch %s: pipeline pushed", switch.name, switch=switch.name)
         return answer

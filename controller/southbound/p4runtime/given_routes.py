@@ -3,7 +3,7 @@
 Next hops, members and groups have the numbers of that client.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from finsy import (
@@ -15,6 +15,7 @@ from finsy import (
 )
 
 from controller.southbound.p4runtime.entries import NEXT_HOP_TABLE, Entity
+from controller.southbound.p4runtime.slots import SLOT_TABLE
 from controller.southbound.p4runtime.states import State
 from topologies.addressing import Address, Prefix
 from topologies.fabric import Fabric
@@ -52,12 +53,15 @@ class _Choice:
 class _Interpretation:
     def __init__(self, switch: str, entities: Iterable[Entity], fabric: Fabric) -> None:
         self._links = {link.source_port: link.index for link in fabric.links_from[switch]}
-        self._multiplier = 1
+        self._number = 1
+        """That of the switch for the hash."""
         self._ports: dict[int, int] = {}
         """Ports by next hop."""
         self._members: dict[int, P4TableAction] = {}
         self._groups: dict[int, P4ActionProfileGroup] = {}
-        self._choices: dict[int, _Choice] = {}
+        self._slots: dict[tuple[int, int], P4TableAction] = {}
+        """Of a target without a selector, by group and slot."""
+        self._choices: dict[Hashable, _Choice] = {}
         """What groups that routes use mean."""
         self._entries: list[P4TableEntry] = []
         self._used: set[int] = set()
@@ -76,16 +80,19 @@ class _Interpretation:
         problems = tuple(self._problems)
         if len(problems) > _MAX_PROBLEMS:
             problems = (*problems[:_MAX_PROBLEMS], f"and {len(problems) - _MAX_PROBLEMS:,} more")
-        return InterpretedTables(GivenRoutes(routes, self._multiplier), next_hops, problems)
+        return InterpretedTables(GivenRoutes(routes, self._number), next_hops, problems)
 
     def _sort(self, entity: Entity) -> None:
         match entity:
             case P4TableEntry(is_default_action=True, action=P4TableAction() as action):
-                self._multiplier = action.args.get("hash_multiplier", 1)
+                self._number = next(iter(action.args.values()), 1)
             case P4TableEntry(table_id=table, action=P4TableAction() as action) if table == NEXT_HOP_TABLE:
                 assert entity.match is not None
                 if "port" in action.args:
                     self._ports[entity.match["next_hop"]] = action.args["port"]
+            case P4TableEntry(table_id=table, action=P4TableAction() as action) if table == SLOT_TABLE:
+                assert entity.match is not None
+                self._slots[entity.match["group"], entity.match["slot"]] = action
             case P4TableEntry(is_default_action=False):
                 self._entries.append(entity)
             case P4ActionProfileMember(action=P4TableAction() as action):
@@ -104,6 +111,8 @@ class _Interpretation:
     def _choice(self, entry: P4TableEntry) -> _Choice:
         """Return what the hash chooses from, in its order."""
         match entry.action:
+            case P4TableAction(name="set_ecmp_group") as action:
+                return self._choice_of_slots(action.args["group"], action.args["slot_mask"])
             case P4TableAction() as action:
                 return self._choice_of([(1, action)])
             case P4IndirectAction(member_id=int() as member_id):
@@ -119,6 +128,14 @@ class _Interpretation:
             case P4IndirectAction(action_set=list() as weighted_actions):
                 return self._choice_of([(_weight(weight), action) for weight, action in weighted_actions])
         return self._choice_of([])
+
+    def _choice_of_slots(self, group: int, mask: int) -> _Choice:
+        if mask & mask + 1:
+            return _Choice((NO_LINK,), (f"has slot mask {mask:#x}, which is not one less than a power of two",))
+        if (group, mask) not in self._choices:
+            slots = [(1, self._slots.get((group, slot))) for slot in range(mask + 1)]
+            self._choices[group, mask] = self._choice_of(slots)
+        return self._choices[group, mask]
 
     def _choice_of(self, weighted: Sequence[tuple[int, P4TableAction | None]]) -> _Choice:
         if not 0 < sum(weight for weight, _ in weighted) <= _MAX_MEMBERS:

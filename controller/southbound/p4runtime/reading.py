@@ -21,7 +21,10 @@ from topologies.printable import printable
 
 MAX_ENTITIES = 200_000
 MAX_BYTES = 64 << 20
-"""A switch that answers with more is not read further. Our tables hold 20,000 flows and some thousand routes."""
+"""A switch that answers with more is not read further. Our tables hold 20,000 flows and some thousand routes.
+
+Where the tables of a program have room for more entries, as many as these may come.
+"""
 
 _SLICE = 200
 """Entities that are worked on at once, between which the thread does what others want of it."""
@@ -31,13 +34,6 @@ _ITEMS_PER_ENTITY = 5
 _ItemT = TypeVar("_ItemT")
 _ResultT = TypeVar("_ResultT")
 
-_WANTED = (
-    *(P4TableEntry(table) for table in TABLES),
-    *(P4TableEntry(table, is_default_action=True) for table in SETTINGS),
-    P4ActionProfileMember(),
-    P4ActionProfileGroup(),
-)
-
 
 class UnreadableAnswerError(DaemonError):
     """A switch answers with more than a switch can hold, or with what is no entity of the pipeline."""
@@ -46,8 +42,9 @@ class UnreadableAnswerError(DaemonError):
 class Answer:
     """The messages of an answer as they arrive, up to a limit; ``add`` raises UnreadableAnswerError beyond."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_entities: int = MAX_ENTITIES) -> None:
         self.messages: list[p4r.ReadResponse] = []
+        self._max_entities = max_entities
         self._entities = 0
         self._bytes = 0
 
@@ -55,9 +52,9 @@ class Answer:
         """Add the next message."""
         self._entities += len(message.entities)
         self._bytes += message.ByteSize()
-        if self._entities > MAX_ENTITIES or self._bytes > MAX_BYTES:
+        if self._entities > self._max_entities or self._bytes > MAX_BYTES:
             raise UnreadableAnswerError(
-                f"it answers a read with more than {MAX_ENTITIES:,} entries or {MAX_BYTES >> 20} MiB"
+                f"it answers a read with more than {self._max_entities:,} entries or {MAX_BYTES >> 20} MiB"
             )
         self.messages.append(message)
 
@@ -73,8 +70,18 @@ class EntityReader:
         self._schema = schema
         self._encoder = encoder
         self._worker = worker
-        self.wanted: Sequence[p4r.Entity] = tuple(encode_entities(_WANTED, schema))
+        tables = [table for table in TABLES if schema.tables.get(table) is not None]
+        wanted: list[Entity] = [P4TableEntry(table) for table in tables]
+        wanted += [P4TableEntry(table, is_default_action=True) for table in SETTINGS]
+        if len(schema.action_profiles):
+            wanted += [P4ActionProfileMember(), P4ActionProfileGroup()]
+        self.wanted: Sequence[p4r.Entity] = tuple(encode_entities(wanted, schema))
         """Selects all entities that belong to the controller, and some of operators."""
+        self._max_entities = max(MAX_ENTITIES, sum(schema.tables[table].size for table in tables))
+
+    def answer(self) -> Answer:
+        """Return an answer that has room for all that a switch can hold."""
+        return Answer(self._max_entities)
 
     async def decode(self, answer: Answer, expected: State, known: "KnownEncodings") -> dict[EntryKey, Entity]:
         """Return the controller's own entities in an answer.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,21 +20,22 @@ from controller.southbound.connection import OnChange, nothing_waits
 from controller.southbound.fencing import Grant, TakeoverBarrier
 from controller.southbound.p4runtime.access import SwitchAccess
 from controller.southbound.p4runtime.counters import SwitchCounters
-from controller.southbound.p4runtime.entries import (
-    Entity,
-)
+from controller.southbound.p4runtime.entries import Entity
 from controller.southbound.p4runtime.fabric_states import FabricStates
 from controller.southbound.p4runtime.finsy_switches import FinsySwitches
 from controller.southbound.p4runtime.given_tables import GivenTables
 from controller.southbound.p4runtime.packets import PacketGate
+from controller.southbound.p4runtime.programs import Programs
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, keep_connected
 from controller.southbound.p4runtime.states import MEANING
 from controller.southbound.southbound import SouthboundError, SwitchCondition
+from controller.southbound.states import Meaning
 from controller.southbound.switch_access import SwitchAwayError, SwitchRefusalError
 from controller.southbound.write_outcomes import SwitchWrite
 from controller.southbound.written_switches import WrittenSwitches
 from controller.switch_addresses import SwitchAddress
 from topologies.routing import Routing
+from topologies.targets import Target
 
 
 class P4RuntimeSouthbound(WrittenSwitches[Entity]):
@@ -42,10 +44,11 @@ class P4RuntimeSouthbound(WrittenSwitches[Entity]):
         async with P4RuntimeSouthbound(addresses, routing, pipeline, election_id=1) as southbound:
             await southbound.write(rules)
 
-    A switch that is away is retried until it is back; the pipeline is pushed only where it differs. With a ``grant`` it
-    writes only while the grant lasts, once it is primary at all switches, with election ids of the term from
-    ``election_id`` on. Without one it bids ``election_id`` itself. Every ``read_back_s`` it reads each switch back and
-    repairs what somebody else has changed; None: it does not.
+    A switch that is away is retried until it is back. The program of its target (``topologies.targets``) is loaded only
+    where it differs, into Tofino only with a ``device_config``; a switch with another one counts as away. With a
+    ``grant`` it writes only while the grant lasts, once it is primary at all switches, with election ids of the term
+    from ``election_id`` on. Without one it bids ``election_id`` itself. Every ``read_back_s`` it reads each switch back
+    and repairs what somebody else has changed; None: it does not.
 
     With ``base_routing`` of others it writes in a role of its own, sets no pipeline, and leaves base tables alone;
     ``given`` has these as they were read.
@@ -67,14 +70,16 @@ class P4RuntimeSouthbound(WrittenSwitches[Entity]):
         base_routing: BaseRouting = BaseRouting.OURS,
         barrier: TakeoverBarrier | None = None,
         on_change: OnChange = nothing_waits,
+        device_config: Path | None = None,
     ) -> None:
         worker = Worker("switches")
+        self._programs = Programs(pipeline, device_config)
         self.given = GivenTables(routing.fabric, worker) if base_routing is BaseRouting.OTHER else None
         super().__init__(addresses, routing, MEANING, worker, on_write, on_change)
         self._grant = grant
         self._finsy = FinsySwitches(
             barrier or TakeoverBarrier(address.name for address in addresses),
-            pipeline,
+            self._programs,
             election_id,
             grant,
             tls,
@@ -97,12 +102,18 @@ class P4RuntimeSouthbound(WrittenSwitches[Entity]):
     def _states_of(self, addresses: Sequence[SwitchAddress], routing: Routing) -> FabricStates:
         return FabricStates([address.name for address in addresses], routing, self.given)
 
+    def _target(self, name: str) -> Target:
+        return self._states.fabric.identity[name].target
+
+    def _meaning_of(self, name: str) -> Meaning[Entity]:
+        return replace(MEANING, overflow=self._programs.of(self._target(name)).overflow)
+
     def _add(self, addresses: Sequence[SwitchAddress]) -> None:
         """Have these switches too, not connected yet."""
         for address in addresses:
             name = address.name
             self._writers[name] = self._writer(name)
-            switch = self._finsy.make(address)
+            switch = self._finsy.make(address, self._target(name))
             switch.ee.on(SwitchEvent.CHANNEL_DOWN, self._on_away)
             self.packets.follow(switch)
             self._switches[name] = switch
@@ -177,7 +188,7 @@ class P4RuntimeSouthbound(WrittenSwitches[Entity]):
         access = self._accesses[switch.name] = self._finsy.access(switch, on_base)
         writer = self._writers[switch.name]
         try:
-            if self.given is not None:
+            if not switch.p4info.is_authoritative:
                 await access.require_pipeline()
         except (SwitchAwayError, SwitchRefusalError) as error:
             raise ConnectionLostError(str(error)) from error

@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from finsy import P4ClientError, Switch
-from finsy.p4schema import P4ConfigResponseType
 from finsy.proto import U128, p4r, rpc_code, stratum
 
 from controller.config import ControllerConfig
 from controller.links.port_states import PortStateTable
 from controller.southbound.p4runtime.entries import Entity
+from controller.southbound.p4runtime.held_program import NO_PROGRAM, held_config
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, reason_of
 from controller.southbound.p4runtime.roles import RoleArbitrator
 from controller.southbound.p4runtime.states import MEANING
@@ -54,6 +54,7 @@ class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
             on_write=on_write,
             tls=config.switch_tls,
             base_routing=config.base_routing,
+            device_config=config.device_config,
         )
         self.visits = {each.name: Visit(each.name, each.place) for each in config.p4runtime_addresses}
         self._visitors: dict[str, Visitor[Entity]] = {}
@@ -80,7 +81,7 @@ class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
 
     async def _connect(self, switch: Switch, stack: AsyncExitStack) -> None:
         visit = self.visits[switch.name]
-        arbitrator = VisitorArbitrator(self._election_id, self._finsy.role_config)
+        arbitrator = VisitorArbitrator(self._election_id, self._finsy.role_config(switch.name))
         switch._arbitrator = arbitrator  # finsy has no parameter for an arbitrator
         on_base = None if self.given is None else partial(self.given.take, switch.name)
         access = self._finsy.access(switch, on_base)
@@ -88,14 +89,18 @@ class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
             async with asyncio.timeout(_CONNECT_S):
                 await stack.enter_async_context(switch)
                 visit.is_held = arbitrator.has_primary
-                runs_ours = await _runs_ours(switch, of_others=self.given is not None)
+                held = await held_config(switch)
         except (P4ClientError, TimeoutError) as error:
             visit.problem = f"unreachable: {_reason(error)}"
             return
-        if self.given is not None and not runs_ours:
-            visit.problem = "it runs another program than Trainyard's"
+        program = self._programs.of(self._target(switch.name))
+        may_load = switch.p4info.is_authoritative
+        difference = NO_PROGRAM if held is None else program.difference_from(held.p4info)
+        if difference and (not may_load or (held is not None and program.is_for_another_target(held.p4info))):
+            visit.problem = difference
             return
-        visit.loads_program = not runs_ours
+        is_same_build = held is not None and held.cookie.cookie == switch.p4info.p4cookie
+        visit.loads_program = bool(difference) or (may_load and not is_same_build)
         self._visitors[switch.name] = Visitor(access, visit, MEANING)
 
     async def _bid(self, switch: Switch) -> None:
@@ -163,21 +168,6 @@ class VisitorArbitrator(RoleArbitrator):
     def reset(self) -> None:
         """Forget that it was primary."""
         self.is_primary = False
-
-
-async def _runs_ours(switch: Switch, *, of_others: bool) -> bool:
-    """Whether a switch runs the program that entries are made for; it may have none, or have it of others.
-
-    Raises P4ClientError.
-    """
-    try:
-        answer = await switch._get_pipeline_config_request(response_type=P4ConfigResponseType.P4INFO_AND_COOKIE)
-    except P4ClientError as error:
-        if error.is_pipeline_missing:
-            return False
-        raise
-    is_same = switch.p4info.has_p4info(answer.config.p4info)
-    return is_same and (of_others or answer.config.cookie.cookie == switch.p4info.p4cookie)
 
 
 def _reason(error: Exception) -> str:

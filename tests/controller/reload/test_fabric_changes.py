@@ -3,6 +3,7 @@
 from controller.reload.fabric_check import switch_problems
 from controller.reload.words import fabric_lines
 from controller.switch_addresses import SwitchAddress
+from tests.topologies.mixing import with_tofinos
 from topologies.expanding import expanded
 from topologies.fabric import Fabric
 from topologies.fabric_match import FabricMatch
@@ -38,6 +39,14 @@ def test_a_device_id_is_told_once() -> None:
     )
     match = FabricMatch(fabric(device_id=1), fabric(device_id=7))
     assert list(switch_problems(match, before, after)) == ["switches: t0 would have device_id 7, not 1"]
+
+
+def test_another_target_needs_a_restart() -> None:
+    addresses = [SwitchAddress(name=name, address="127.0.0.1:9559") for name in ("t0", "t1")]
+    match = FabricMatch(fabric(), with_tofinos(fabric(), {"t1"}))
+    assert list(switch_problems(match, addresses, addresses)) == [
+        "topology: t1 would have target tofino, not bmv2, which needs a restart"
+    ]
 
 
 def test_the_first_switch_of_another_protocol_needs_a_restart() -> None:

@@ -9,7 +9,10 @@ from finsy.proto import p4r
 
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline, load_pipeline
+from emulator.p4runtime.translate import decode_action, encode_action
 from p4src import PROGRAM
+from tests.bmv2.small_programs import DIFFERING
+from tests.emulator.programs import Json
 
 ResponseType = p4r.GetForwardingPipelineConfigRequest
 
@@ -37,7 +40,7 @@ ResponseType = p4r.GetForwardingPipelineConfigRequest
         (
             'name: "level" bitwidth: 3 }\n  metadata',
             'name: "level" bitwidth: 4 }\n  metadata',
-            "packet_out are not a whole",
+            "controller header packet_out: fields",
         ),
         ('name: "packet_in" alias', 'name: "packet_out" alias', "packet_out is declared twice"),
         (
@@ -96,6 +99,74 @@ def test_a_json_that_disagrees_is_refused_by_name(pipeline: Pipeline, old: bytes
             p4r.ForwardingPipelineConfig(p4info=pipeline.message.p4info, p4_device_config=data.replace(old, new))
         )
     assert error.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.fixture
+def document(pipeline: Pipeline) -> Json:
+    """The small program's JSON, to be changed."""
+    found: Json = json.loads(pipeline.message.p4_device_config)
+    return found
+
+
+def changed(pipeline: Pipeline, document: Json) -> Pipeline:
+    """The pipeline with another JSON."""
+    data = json.dumps(document).encode()
+    return load_pipeline(p4r.ForwardingPipelineConfig(p4info=pipeline.message.p4info, p4_device_config=data))
+
+
+def test_what_p4c_has_dropped_is_refused_at_use_and_by_name(pipeline: Pipeline, document: Json) -> None:
+    ingress = next(node for node in document["pipelines"] if any(t["name"] == "Ingress.flow" for t in node["tables"]))
+    ingress["tables"] = [table for table in ingress["tables"] if table["name"] != "Ingress.level"]
+    document["register_arrays"] = []
+    schema = changed(pipeline, document).schema
+    tables, registers = (
+        {t.name: t.id for t in kind.values()} for kind in (pipeline.schema.tables, pipeline.schema.registers)
+    )
+    assert {table.name for table in schema.tables.values()} == tables.keys() - {"Ingress.level"}
+    for find, number, name in (
+        (schema.table, tables["Ingress.level"], "table Ingress.level"),
+        (schema.register, registers["Egress.windows"], "register Egress.windows"),
+    ):
+        with pytest.raises(RequestError, match=f"{name} is not in the compiled program") as error:
+            find(number)
+        assert error.value.code is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_what_is_there_under_another_name_is_not_taken_for_dropped(pipeline: Pipeline, document: Json) -> None:
+    document["register_arrays"][0]["name"] = "Egress.frames"
+    with pytest.raises(RequestError, match=r"register Egress\.windows .* none of this name, but Egress\.frames"):
+        changed(pipeline, document)
+
+
+def test_actions_of_one_name_are_told_apart_by_their_tables(pipeline: Pipeline, document: Json) -> None:
+    double = {"name": "Ingress.forward", "id": 999, "runtime_data": [{"name": "x", "bitwidth": 1}], "primitives": []}
+    document["actions"].append(double)
+    assert changed(pipeline, document).schema.actions == pipeline.schema.actions
+
+
+def test_a_parameter_that_the_program_does_not_use_is_kept_for_readers(pipeline: Pipeline, document: Json) -> None:
+    action = next(node for node in document["actions"] if node["name"] == "Ingress.forward")
+    dropped = action["runtime_data"].pop(0)
+    action["primitives"] = []
+    schema = changed(pipeline, document).schema
+    forward = schema.actions_by_name["Ingress.forward"]
+    table = next(table for table in schema.tables.values() if forward.id in table.scopes)
+    message = p4r.Action(action_id=forward.id)
+    for parameter in forward.parameters:
+        message.params.add(param_id=parameter.id, value=bytes([parameter.id + 1]))
+    call = decode_action(schema, table, message)
+    assert len(call.arguments) == len(forward.parameters) - 1
+    assert encode_action(schema, call) == message
+    assert [parameter.name for parameter in forward.parameters if parameter.is_dropped] == [dropped["name"]]
+
+
+def test_the_size_of_a_table_without_a_key_means_nothing() -> None:
+    text, data = DIFFERING.p4info.read_text(), DIFFERING.json.read_bytes()
+    always = text.index('name: "ingress.always"')
+    assert "size: 8" in text[always:]
+    compiled_pipeline(text[:always] + text[always:].replace("size: 8", "size: 9", 1), data)
+    with pytest.raises(RequestError, match=r"table ingress\.route: size: 17, but 16"):
+        compiled_pipeline(text.replace("size: 16", "size: 17"), data)
 
 
 def test_a_controller_header_may_have_another_name_in_the_program(pipeline: Pipeline) -> None:

@@ -62,6 +62,22 @@ def test_a_configuration_that_names_its_fabric_file_is_checked_as_one(trainyard:
     assert "switches: no address for leaf-1" in result.stderr
 
 
+def test_the_program_of_a_tofino_is_looked_for_where_there_is_one(trainyard: Trainyard, tmp_path: Path) -> None:
+    rack = yaml.safe_load((ROOT / "docs/examples/rack.yaml").read_text())
+    rack["topology"]["switches"][0]["target"] = "tofino"
+    (tmp_path / "rack.yaml").write_text(yaml.safe_dump(rack))
+    document = {"topology": "rack.yaml", "pipeline": str(tmp_path), "device_config": str(tmp_path / "made")}
+    (tmp_path / "controller.yaml").write_text(yaml.safe_dump(document))
+    result = trainyard("check", tmp_path / "controller.yaml")
+    assert result.exit_code == 2
+    assert [line.partition(": ")[2] for line in result.stderr.splitlines()] == [
+        f"pipeline: {tmp_path} has no tna/trainyard.p4info.txtpb",
+        f"pipeline: {tmp_path} has no trainyard.json",
+        f"pipeline: {tmp_path} has no trainyard.p4info.txtpb",
+        f"device_config: there is no file {tmp_path / 'made'}",
+    ]
+
+
 def test_files_that_a_configuration_names_are_checked_too(trainyard: Trainyard, tmp_path: Path) -> None:
     document = yaml.safe_load((ROOT / "docs/examples/controller.yaml").read_text())
     (tmp_path / "tokens").write_text("no token")

@@ -5,10 +5,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pydantic import TypeAdapter
 
 from p4src import P4INFO, PROGRAM
+from tests.topologies.mixing import with_tofinos
 from tests.trainyard.cli.conftest import Trainyard
+from topologies.expanding import expanded
 from topologies.fabric import Fabric
+from topologies.specification import Topology
 
 Write = Callable[[object], Path]
 
@@ -51,6 +55,16 @@ def test_a_topology_alone_is_served(trainyard: Trainyard, write: Write, served: 
     result = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}))
     assert (result.exit_code, result.stderr) == (0, "")
     assert [(fabric.switches, address) for fabric, address in served] == [(("t0", "t1"), "127.0.0.1:9559")]
+
+
+def test_a_fabric_with_a_tofino_is_refused_by_name(
+    trainyard: Trainyard, write: Write, served: list[tuple[Fabric, str]]
+) -> None:
+    built = TypeAdapter[Topology](Topology).validate_python(_DUMBBELL).build()
+    fabric = expanded(with_tofinos(built, {"t1"})).model_dump(mode="json")
+    result = trainyard("emulator", "--topology", write({"topology": fabric}))
+    assert (result.exit_code, served) == (2, [])
+    assert "--topology: switch 't1' has target: tofino; the emulator executes the program for bmv2" in result.stderr
 
 
 def test_the_topology_of_a_scenario_is_served(

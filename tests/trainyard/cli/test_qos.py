@@ -1,7 +1,9 @@
-"""``trainyard qos``: what an ordinary switch is configured with, compared with a file."""
+"""``trainyard qos``: what a switch is configured with, compared with a file."""
 
 import json
 from pathlib import Path
+
+import pytest
 
 from tests.trainyard.cli.conftest import Trainyard
 
@@ -50,3 +52,40 @@ def test_a_switch_is_named_where_none_or_several_are_ordinary(trainyard: Trainya
     result = trainyard("qos", "sonic", file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith("name a switch; control is dscp_only at none\n")
+
+
+@pytest.mark.parametrize("system", ["stratum", "sde"])
+def test_the_queues_of_a_tofino_are_those_of_the_golden_file(trainyard: Trainyard, system: str) -> None:
+    for arguments in ((), ("leaf",)):
+        result = trainyard("qos", system, GOLDEN / "tofino.yaml", *arguments)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout == (GOLDEN / f"leaf.{system}.txt").read_text()
+
+
+@pytest.mark.parametrize("system", ["stratum", "sde"])
+def test_what_a_tofino_does_not_have_is_named(trainyard: Trainyard, system: str, tmp_path: Path) -> None:
+    file = tmp_path / "fabric.yaml"
+    text = (GOLDEN / "tofino.yaml").read_text()
+    for wanted, problem in (
+        (
+            "name: 1/0, number: 133",
+            "switch leaf: port 1/0 (number 133): 100 Gbit/s takes 4 lanes, so expected a number",
+        ),
+        ("name: 1/0, number: 192", "switch leaf: port 1/0 (number 192): Tofino has queues for cables only at the num"),
+        ("name: 1/0, number: 132, gbps: 400", "switch leaf: port 1/0 (number 132): its cable has 400 Gbit/s, a port"),
+    ):
+        changed = text.replace("name: 1/0, number: 132", wanted)
+        file.write_text(changed.replace('leaf:1/0"], gbps: 100', 'leaf:1/0"]') if "gbps" in wanted else changed)
+        result = trainyard("qos", system, file)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"fabric.yaml: {problem}" in result.stderr
+
+
+def test_a_tofino_is_named_where_none_or_several_are_ours(trainyard: Trainyard, tmp_path: Path) -> None:
+    file = tmp_path / "fabric.yaml"
+    for control, named in (("ours", "leaf, spine"), ("dscp_only", "none")):
+        text = FILE.read_text().replace("dscp_only", control)
+        file.write_text(text.replace("p4runtime: 127.0.0.1:9559", f"control: {control}"))
+        result = trainyard("qos", "sde", file)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.endswith(f"name a switch; control is ours at {named}\n")

@@ -1,0 +1,243 @@
+"""The task graph of a job with combined parallelism.
+
+Replicas that share hosts or experts step together; they are a *line*. Each line works through the pipeline's schedule:
+a slot is a row of computations and of collectives that leave a host. Collectives inside hosts make computations longer.
+Gradients are reduced among all lines.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, product
+
+from workloads.combined.nccl import Collective
+from workloads.combined.ranks import Degrees, Ranks
+from workloads.combined.stages import Communication, Dimension, PassStep, StagePasses, cut
+from workloads.combined.traffic import CollectiveTraffic
+from workloads.combined_workload import CombinedWorkload
+from workloads.described.description import ModelBlock
+from workloads.described.timing import device_for
+from workloads.parallelism.pipeline import Passage, in_order_of_dependence, input_of, name_of, output_of
+from workloads.parallelism.pipeline_schedules import Slot, Step, StepKind, schedule, stage_of
+from workloads.placement import Placement
+from workloads.task_graph import Done, FlowSpec, GraphBuilder, TaskGraph
+
+Line = tuple[int, ...]
+
+
+def degrees_on(workload: CombinedWorkload, num_gpus: int) -> Degrees:
+    """Return the degrees on so many GPUs; what tensor, context and pipeline parallelism leave is data parallelism."""
+    data = num_gpus // (workload.tensor * workload.context * workload.pipeline)
+    return Degrees(workload.tensor, workload.context, workload.expert, workload.pipeline, data)
+
+
+def ranks_on(workload: CombinedWorkload, hosts: Sequence[str], gpus_per_host: int) -> Ranks:
+    """Return the ranks of a job on hosts with so many GPUs each."""
+    degrees = degrees_on(workload, len(hosts) * gpus_per_host)
+    return Ranks(degrees, workload.order, tuple(hosts), gpus_per_host)
+
+
+def expand_combined(workload: CombinedWorkload, placement: Placement) -> TaskGraph:
+    """Return the task graph of an iteration. ``workloads.combined.fitting`` says which jobs it takes."""
+    hosts = tuple(placement.gpus)
+    return _Expansion(workload, ranks_on(workload, hosts, len(placement.gpus[hosts[0]])), placement).graph()
+
+
+class _Expansion:
+    """Builds the graph, slot by slot, with all lines in each slot."""
+
+    def __init__(self, workload: CombinedWorkload, ranks: Ranks, placement: Placement) -> None:
+        self._workload = workload
+        self._ranks = ranks
+        self._traffic = CollectiveTraffic(workload, ranks, placement)
+        self._passes = StagePasses(workload)
+        self._builder = GraphBuilder()
+        self._lines = ranks.lines()
+        self._num_micro_batches = workload.batch // (workload.micro_batch * ranks.degrees.data)
+        chunks = workload.chunks_per_stage
+        self._places = {
+            stage_of(workload.schedule, place, chunk, workload.pipeline): place
+            for place, chunk in product(range(workload.pipeline), range(chunks))
+        }
+        device = device_for(workload.description, workload.device)
+        self._blocks = cut(workload.description, device, workload.pipeline * chunks)
+        self._last: dict[tuple[Line, int], Done] = defaultdict(tuple)
+        self._previous: dict[int, Done] = defaultdict(tuple)
+        self._arrived: dict[tuple[Line, Passage], Done] = defaultdict(tuple)
+        self._synchronised: dict[int, Done] = defaultdict(tuple)
+        self._gathered: Done = ()
+        self._flows: dict[tuple[object, ...], tuple[FlowSpec, ...]] = {}
+
+    def graph(self) -> TaskGraph:
+        """Return the graph."""
+        workload = self._workload
+        kind, num_places = workload.schedule, workload.pipeline
+        schedules = [
+            schedule(kind, place, num_places, self._num_micro_batches, workload.chunks_per_stage)
+            for place in range(num_places)
+        ]
+        last_steps = {
+            (place, step.chunk): step
+            for place, slots in enumerate(schedules)
+            for slot in slots
+            for step in slot
+            if step.kind in (StepKind.BACKWARD, StepKind.WEIGHT_GRADIENT)
+        }
+        for place, slot in in_order_of_dependence(kind, schedules, self._places):
+            self._slot(place, slot, {step for step in slot if last_steps.get((place, step.chunk)) == step})
+        if workload.zero in (1, 2):
+            for place in range(num_places):
+                self._gather_at_the_end(place)
+        return self._builder.graph()
+
+    def _slot(self, place: int, slot: Slot, last: set[Step]) -> None:
+        kind, num_places = self._workload.schedule, self._workload.pipeline
+        gathered = self._gather(place, slot)
+        started = tuple(done for line in self._lines for done in self._last[line, place])
+        for line in self._lines:
+            after = self._last[line, place] + gathered
+            for step in slot:
+                if step.kind is not StepKind.WEIGHT_GRADIENT:
+                    after += self._arrived.pop((line, input_of(kind, place, step, num_places)), ())
+            self._last[line, place] = after
+        for step in slot:
+            self._compute(place, step, is_last=step in last)
+            output = output_of(kind, place, step, num_places)
+            if output is not None and output[1] in self._places:
+                for line in self._lines:
+                    self._pass_on(line, place, output)
+        self._previous[place] = started
+
+    def _compute(self, place: int, step: Step, *, is_last: bool) -> None:
+        """Add a step in all lines; with the gradients of each bucket behind it if they are exchanged now."""
+        blocks = self._blocks[stage_of(self._workload.schedule, place, step.chunk, self._workload.pipeline)]
+        makes_gradients = step.kind in (StepKind.BACKWARD, StepKind.WEIGHT_GRADIENT)
+        exchanges = makes_gradients and (is_last or self._workload.zero >= 2)
+        buckets = _buckets(blocks, self._workload.buckets) if exchanges else [blocks]
+        for number, bucket in enumerate(buckets):
+            steps = list(self._steps(step, bucket))
+            name = name_of(step) + (f" part {number}" if len(buckets) > 1 else "")
+            for line in self._lines:
+                self._play(line, place, name, steps)
+            if exchanges:
+                self._exchange_gradients(place, bucket)
+
+    def _steps(self, step: Step, blocks: Sequence[ModelBlock]) -> Iterable[PassStep]:
+        match step.kind:
+            case StepKind.FORWARD:
+                return self._passes.forward(blocks)
+            case StepKind.BACKWARD:
+                return self._passes.backward(blocks)
+            case StepKind.INPUT_GRADIENT:
+                return self._passes.backward(blocks, share=0.5)
+        return [self._passes.weight_gradient(blocks)]
+
+    def _play(self, line: Line, place: int, name: str, steps: Iterable[PassStep]) -> None:
+        """Add steps one after the other; computations and collectives inside hosts that follow each other are one."""
+        hosts = self._ranks.stage_hosts(place, line)
+        duration_s = 0.0
+        for step in steps:
+            if isinstance(step, float):
+                duration_s += step
+                continue
+            duration_s += self._inside_s(line, place, step)
+            flows = self._between(line, place, step)
+            if flows:
+                self._compute_for(line, place, name, hosts, duration_s)
+                duration_s = 0.0
+                group = f"{step.dimension} {self._name_of(line, place)}"
+                self._last[line, place] = self._builder.send(group, flows, self._last[line, place])
+        self._compute_for(line, place, name, hosts, duration_s)
+
+    def _compute_for(self, line: Line, place: int, name: str, hosts: tuple[str, ...], duration_s: float) -> None:
+        if duration_s:
+            self._last[line, place] = self._builder.compute(name, hosts, duration_s, self._last[line, place])
+
+    def _inside_s(self, line: Line, place: int, step: Communication) -> float:
+        return self._traffic.inside_s(step.collective, self._groups(line, place, step.dimension), step.size_bytes)
+
+    def _between(self, line: Line, place: int, step: Communication) -> tuple[FlowSpec, ...]:
+        key = (line, place, step)
+        if key not in self._flows:
+            groups = self._groups(line, place, step.dimension)
+            self._flows[key] = self._traffic.between(step.collective, groups, step.size_bytes)
+        return self._flows[key]
+
+    def _groups(self, line: Line, place: int, dimension: Dimension) -> Iterable[Sequence[int]]:
+        match dimension:
+            case Dimension.TENSOR:
+                return self._ranks.tensor_groups(place, line)
+            case Dimension.CONTEXT:
+                return self._ranks.context_groups(place, line)
+            case Dimension.EXPERT:
+                return self._ranks.expert_groups(place, line)
+
+    def _pass_on(self, line: Line, place: int, output: Passage) -> None:
+        """Send what a step gives to the stage that needs it; every rank to the one in its place."""
+        is_forward, stage, _ = output
+        receiver = self._places[stage]
+        done = self._last[line, place]
+        if receiver != place:
+            blocks = self._blocks[stage - 1 if is_forward else stage]
+            sent: defaultdict[tuple[str, str], float] = defaultdict(float)
+            for data in line:
+                pairs = zip(self._ranks.replica(place, data), self._ranks.replica(receiver, data), strict=True)
+                for source, destination in pairs:
+                    sent[self._ranks.host(source), self._ranks.host(destination)] += self._passes.passed_bytes(blocks)
+            direction = "forward" if is_forward else "backward"
+            group = f"{direction} {self._name_of(line, place)}>{receiver}"
+            done = self._builder.send(group, self._traffic.flows(sent.items()), done)
+        self._arrived[line, output] = done
+
+    def _exchange_gradients(self, place: int, blocks: Sequence[ModelBlock]) -> None:
+        """Reduce the gradients of blocks among all replicas, behind the exchange before."""
+        collective = Collective.REDUCE_SCATTER if self._workload.zero else Collective.ALL_REDUCE
+        after = tuple(done for line in self._lines for done in self._last[line, place]) + self._synchronised[place]
+        self._synchronised[place] = self._among_replicas(place, f"gradients {place}", collective, blocks, after)
+
+    def _among_replicas(
+        self, place: int, name: str, collective: Collective, blocks: Sequence[ModelBlock], after: Done
+    ) -> Done:
+        """Add a collective of the parameters' bytes among replicas; inside hosts it takes the GPUs' time."""
+        done = after
+        for groups, size_bytes in (
+            (list(self._ranks.gradient_groups(place)), self._passes.dense_bytes(blocks)),
+            (list(self._ranks.expert_gradient_groups(place)), self._passes.expert_bytes(blocks)),
+        ):
+            if not size_bytes:
+                continue
+            inside_s = self._traffic.inside_s(collective, groups, size_bytes)
+            for line in self._lines if inside_s else ():
+                hosts = self._ranks.stage_hosts(place, line)
+                self._compute_for(line, place, f"{name} inside hosts", hosts, inside_s)
+                done += self._last[line, place]
+            done = self._builder.send(name, self._traffic.between(collective, groups, size_bytes), done)
+        return done
+
+    def _gather(self, place: int, slot: Slot) -> Done:
+        """Gather parameters before a slot that needs them (ZeRO-3), once the slot before the last has ended."""
+        if self._workload.zero < 3:
+            return ()
+        done: Done = ()
+        for step in slot:
+            if step.kind is not StepKind.WEIGHT_GRADIENT:
+                blocks = self._blocks[stage_of(self._workload.schedule, place, step.chunk, self._workload.pipeline)]
+                name = f"parameters {place}"
+                done += self._among_replicas(place, name, Collective.ALL_GATHER, blocks, self._previous[place])
+        return done
+
+    def _gather_at_the_end(self, place: int) -> None:
+        """Gather new parameters (ZeRO-1, ZeRO-2) when a stage's gradients are all reduced."""
+        blocks = [block for stage, at in sorted(self._places.items()) if at == place for block in self._blocks[stage]]
+        after = self._synchronised[place]
+        self._among_replicas(place, f"parameters {place}", Collective.ALL_GATHER, blocks, after)
+
+    def _name_of(self, line: Line, place: int) -> str:
+        return f"{place}" if len(self._lines) == 1 else f"{place} of replica {line[0]}"
+
+
+def _buckets(blocks: Sequence[ModelBlock], number: int) -> list[Sequence[ModelBlock]]:
+    """Return the blocks in at most so many runs of about equal length, the last ones first."""
+    number = min(number, len(blocks))
+    bounds = [len(blocks) * place // number for place in range(number + 1)]
+    runs = [blocks[first:last] for first, last in pairwise(bounds)]
+    return list(reversed(runs))

@@ -1,0 +1,156 @@
+"""Stages: where a pipeline is cut, and what one stage computes and communicates for a micro-batch.
+
+A pass over a stage is a row of steps: seconds of computation, and collectives that the next computation waits for.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate, pairwise
+
+from workloads.combined.nccl import Collective
+from workloads.combined_workload import CombinedWorkload, Recomputation
+from workloads.described.description import ModelBlock, ModelDescription, Part
+from workloads.described.devices import Device
+from workloads.described.timing import device_for, times_of, total_times
+
+
+class Dimension(StrEnum):
+    """A parallelism that communicates inside a pass."""
+
+    TENSOR = "tensor"
+    CONTEXT = "context"
+    EXPERT = "expert"
+
+
+@dataclass(frozen=True, slots=True)
+class Communication:
+    """A collective among the ranks of one dimension; ``size_bytes`` are gathered, reduced or sent in all."""
+
+    dimension: Dimension
+    collective: Collective
+    size_bytes: float
+
+
+PassStep = float | Communication
+"""Seconds of computation, or a collective."""
+
+
+def cut(model: ModelDescription, device: Device | None, num_stages: int) -> tuple[tuple[ModelBlock, ...], ...]:
+    """Cut a model into stages at the block boundaries that are nearest to equal shares of its time.
+
+    Each stage computes something; blocks that take no time stay with the one before. Raises ValueError where there are
+    fewer blocks that compute than stages.
+    """
+    units: list[list[ModelBlock]] = []
+    leading: list[ModelBlock] = []
+    seconds: list[float] = []
+    for block in model.blocks:
+        block_s = total_times(block.parts, device).both_s
+        if block_s:
+            units.append([*leading, block])
+            leading = []
+            seconds.append(block_s)
+        else:
+            (units[-1] if units else leading).append(block)
+    if len(units) < num_stages:
+        raise ValueError(f"expected at most the {len(units)} blocks of {model.name} that compute")
+    ends = list(accumulate(seconds))
+    cuts = [0]
+    for number in range(1, num_stages):
+        share_s = ends[-1] * number / num_stages
+        after = bisect_left(ends, share_s)
+        is_nearer_before = after and share_s - ends[after - 1] < ends[min(after, len(ends) - 1)] - share_s
+        place = after if is_nearer_before else after + 1
+        cuts.append(min(max(place, cuts[-1] + 1), len(units) - (num_stages - number)))
+    cuts.append(len(units))
+    return tuple(tuple(block for unit in units[first:last] for block in unit) for first, last in pairwise(cuts))
+
+
+@dataclass(frozen=True, slots=True)
+class StagePasses:
+    """The passes of a micro-batch over blocks, on one rank."""
+
+    workload: CombinedWorkload
+
+    def forward(self, blocks: Sequence[ModelBlock]) -> Iterator[PassStep]:
+        """Yield the steps of a forward pass."""
+        for block in blocks:
+            for part in block.parts:
+                yield from self._forward(part)
+
+    def backward(self, blocks: Sequence[ModelBlock], share: float = 1.0) -> Iterator[PassStep]:
+        """Yield the steps of a backward pass, with a ``share`` of its gradients and all that is computed again."""
+        for block in reversed(blocks):
+            if self.workload.recompute is Recomputation.FULL:
+                yield from self.forward([block])
+            for part in reversed(block.parts):
+                yield from self._backward(part, share)
+
+    def weight_gradient(self, blocks: Sequence[ModelBlock]) -> float:
+        """Return the seconds of the other half of a split backward pass; nothing is communicated in it."""
+        return sum(self._seconds(part)[1] for block in blocks for part in block.parts) / 2
+
+    def dense_bytes(self, blocks: Sequence[ModelBlock]) -> float:
+        """Return the bytes of a rank's gradients, without those of experts."""
+        numbers = [part.numbers for block in blocks for part in block.parts]
+        dense = sum(each.parameters - each.expert_parameters for each in numbers)
+        return dense / self.workload.tensor * self.workload.description.gradient_bytes
+
+    def expert_bytes(self, blocks: Sequence[ModelBlock]) -> float:
+        """Return the bytes of the gradients of a rank's experts."""
+        experts = sum(part.numbers.expert_parameters for block in blocks for part in block.parts)
+        workload = self.workload
+        return experts / (workload.tensor * workload.expert) * workload.description.gradient_bytes
+
+    def passed_bytes(self, blocks: Sequence[ModelBlock]) -> float:
+        """Return what a rank passes on after these blocks: its part of the sequence, and of the width."""
+        workload = self.workload
+        return self._bytes(blocks[-1].output.elements) / (workload.context * workload.tensor)
+
+    def _forward(self, part: Part) -> Iterator[PassStep]:
+        yield from self._gathers(part)
+        yield from self._routes(part)
+        yield self._seconds(part)[0]
+        yield from self._routes(part)
+        yield from self._reductions(part)
+
+    def _backward(self, part: Part, share: float) -> Iterator[PassStep]:
+        numbers = part.numbers
+        forward_s, backward_s = self._seconds(part)
+        if self.workload.recompute is Recomputation.SELECTIVE and numbers.flops:
+            yield forward_s * numbers.score_flops / numbers.flops
+        yield from self._gathers(part)
+        yield from self._routes(part)
+        yield backward_s * share
+        yield from self._routes(part)
+        for gather in self._gathers(part):
+            yield Communication(gather.dimension, Collective.REDUCE_SCATTER, gather.size_bytes)
+        yield from self._reductions(part)
+
+    def _gathers(self, part: Part) -> Iterator[Communication]:
+        """Yield the gather of keys and values; their gradients are scattered in the backward pass."""
+        if part.numbers.key_value_elements and self.workload.context > 1:
+            size_bytes = self._bytes(part.numbers.key_value_elements) / self.workload.tensor
+            yield Communication(Dimension.CONTEXT, Collective.ALL_GATHER, size_bytes)
+
+    def _routes(self, part: Part) -> Iterator[Communication]:
+        if part.numbers.routed_elements and self.workload.expert > 1:
+            shares = self.workload.context * self.workload.tensor
+            size_bytes = self._bytes(part.numbers.routed_elements) / shares
+            yield Communication(Dimension.EXPERT, Collective.ALL_TO_ALL, size_bytes)
+
+    def _reductions(self, part: Part) -> Iterator[Communication]:
+        if part.numbers.reduced_elements and self.workload.tensor > 1:
+            size_bytes = self._bytes(part.numbers.reduced_elements) / self.workload.context
+            yield Communication(Dimension.TENSOR, Collective.ALL_REDUCE, size_bytes)
+
+    def _bytes(self, elements: int) -> float:
+        return float(elements * self.workload.micro_batch * self.workload.description.element_bytes)
+
+    def _seconds(self, part: Part) -> tuple[float, float]:
+        workload = self.workload
+        times = times_of(part, device_for(workload.description, workload.device))
+        share = workload.micro_batch / (workload.tensor * workload.context)
+        return times.forward_s * share, times.backward_s * share

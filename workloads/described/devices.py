@@ -1,0 +1,63 @@
+"""Devices: how fast a GPU computes the layers of a model."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from workloads.field_types import Number, PositiveNumber, ScenarioModel
+
+
+class DeviceName(StrEnum):
+    """A GPU of the table."""
+
+    V100 = "v100"
+    A100 = "a100"
+    H100 = "h100"
+    H800 = "h800"
+    H200 = "h200"
+    B200 = "b200"
+
+
+PEAK_FLOPS_PER_S: Mapping[DeviceName, float] = {
+    DeviceName.V100: 125e12,
+    DeviceName.A100: 312e12,
+    DeviceName.H100: 989e12,
+    DeviceName.H800: 989e12,
+    DeviceName.H200: 989e12,
+    DeviceName.B200: 2250e12,
+}
+"""FLOPs a second of dense 16-bit matrices, from NVIDIA's data sheets of the SXM modules, without sparsity."""
+
+NVLINK_GBPS: Mapping[DeviceName, float] = {
+    DeviceName.V100: 1200.0,
+    DeviceName.A100: 2400.0,
+    DeviceName.H100: 3600.0,
+    DeviceName.H800: 1600.0,
+    DeviceName.H200: 3600.0,
+    DeviceName.B200: 7200.0,
+}
+"""Rate of a GPU's NVLinks in one direction: half of what data sheets give for both."""
+
+
+class Device(ScenarioModel):
+    """A GPU: one of the table by ``name``, or ``flops_per_s``; layers reach the fraction ``efficiency`` of that."""
+
+    name: DeviceName | None = None
+    flops_per_s: PositiveNumber | None = Field(default=None, validate_default=True)
+    efficiency: Annotated[Number, Field(gt=0, le=1)]
+
+    @field_validator("flops_per_s")
+    @classmethod
+    def _has_one_speed(cls, flops_per_s: float | None, info: ValidationInfo) -> float | None:
+        if "name" in info.data and (flops_per_s is None) == (info.data["name"] is None):
+            raise ValueError("expected exactly one of name and flops_per_s")
+        return flops_per_s
+
+    @property
+    def speed_flops_per_s(self) -> float:
+        """FLOPs a second that layers reach."""
+        peak = self.flops_per_s if self.name is None else PEAK_FLOPS_PER_S[self.name]
+        assert peak is not None
+        return peak * self.efficiency
