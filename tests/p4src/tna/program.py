@@ -71,6 +71,12 @@ class TranslatedProgram:
             if isinstance(local, ir.Action)
         }
 
+        self._reading_parser_errors = {
+            block.thread
+            for block in self._blocks
+            if block.node == "TnaControl" and any(map(_is_parser_error, _nodes(block)))
+        }
+
     def start(self, undefined: Random | None = None) -> RunningProgram:
         """The program with the entries that it brings.
 
@@ -92,10 +98,11 @@ class TranslatedProgram:
         bits = {key: number for block in mine.values() for key, number in self._undefined_bits[block.name].items()}
         initial = {key: undefined.getrandbits(number) if undefined else 0 for key, number in bits.items()}
         functions = [namespace[self._names[mine[kind].name]] for kind in _BLOCKS]
-        reads = any(
-            isinstance(node, nodes.Member) and node.member == "parser_err" for node in _nodes(mine["TnaControl"])
-        )
-        return Half(*functions, initial, reads)
+        return Half(*functions, initial, thread in self._reading_parser_errors)
+
+
+def _is_parser_error(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Member) and node.member == "parser_err"
 
 
 def _nodes(node: Any) -> Iterator[nodes.Node]:

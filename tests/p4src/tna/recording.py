@@ -1,73 +1,87 @@
-"""Compiles the small programs and records p4testgen's vectors: ``python -m tests.p4src.tna.recording BUILD``.
+"""Compiles the programs and records p4testgen's vectors for them, with p4c's tools.
 
-BUILD is p4c's build folder with the Tofino back end and p4testgen, and with ``mid_end_json.patch`` applied: as it is,
-p4c writes the IR as JSON before its mid-end only.
+Run it with paths of ``p4c-barefoot``, of ``p4testgen`` and of the folders of ``core.p4`` and ``tna.p4``::
+
+    python -m tests.p4src.tna.recording P4C_BAREFOOT P4TESTGEN FOLDER...
+
+The compiler is p4c's with ``mid_end_json.patch`` applied: as it is, it writes the IR as JSON before its mid-end only.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import p4src
+from p4src import SOURCES
 from tests.p4src.tna import stored, vectors
 from tests.p4src.tna.ptf import vectors_of
 from tests.p4src.tna.reduce import Json, reduced
 
-TRAINYARD = Path(p4src.__file__).resolve().parent / "tna" / "trainyard.p4"
-SMALL_PROGRAMS = ("selects", "tables", "registers", "hashes", "checksums")
-SMALL_MAX_TESTS, TRAINYARD_MAX_TESTS = 100, 300
+_LANGUAGE = ("--target", "tofino", "--arch", "tna", "--std", "p4-16", "-D__TARGET_TOFINO__=1")
 
-# The padding that p4c gives short egress parsers is of no meaning for what leaves.
+# What p4c adds to short egress parsers is of no meaning for what leaves.
 _WITHOUT_PADDING = "--disable-parse-min-depth-limit"
+
+_SMALL_LIMITS = (
+    ("--path-selection", "DEPTH_FIRST", "--max-tests", "60"),
+    ("--path-selection", "RANDOM_BACKTRACK", "--max-tests", "60", "--output-packet-only"),
+)
+_TRAINYARD_LIMITS = (
+    ("--path-selection", "DEPTH_FIRST", "--max-tests", "120"),
+    ("--path-selection", "RANDOM_BACKTRACK", "--max-tests", "150"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """p4c's programs in a build folder."""
+    """The compiler, the generator of tests, and the folders that both include from."""
 
-    build: Path
+    compiler: Path
+    generator: Path
+    includes: tuple[Path, ...]
 
     def mid_end(self, program: Path) -> Json:
         """The reduced IR of a program; raises ``CalledProcessError`` where p4c refuses it."""
         with tempfile.TemporaryDirectory() as folder:
             dump = Path(folder) / "ir.json"
-            compiler = self.build / "backends/tofino/bf-p4c/p4c-barefoot"
-            options = ["--target", "tofino", "--arch", "tna", "--std", "p4-16", _WITHOUT_PADDING, "-o", folder]
-            run([compiler, *options, *self._includes(), "--toJSON", dump, program])
+            run([self.compiler, *self._options(), _WITHOUT_PADDING, "-o", folder, "--toJSON", dump, program])
             return reduced(json.loads(dump.read_text()))
 
-    def vectors(self, program: Path, max_tests: int) -> list[vectors.Vector]:
-        """Vectors for a program, from a fixed seed."""
-        with tempfile.TemporaryDirectory() as folder:
-            generator = self.build / "backends/p4tools/modules/testgen/p4testgen"
-            options = ["--target", "tofino", "--arch", "tna", "--std", "p4-16", "--seed", "1", "--test-backend", "PTF"]
-            limits = ["--max-tests", str(max_tests), "--path-selection", "GREEDY_STATEMENT_SEARCH"]
-            run([generator, *options, *limits, *self._includes(), "--out-dir", folder, program])
-            files = sorted(Path(folder).glob("*.py"))
-            return [vector for path in files for vector in vectors_of(path.read_text())]
+    def vectors(self, program: Path, limits: Iterable[Sequence[str]]) -> list[vectors.Vector]:
+        """Vectors for a program, of a fixed seed, for each way to choose paths through it."""
+        found: list[vectors.Vector] = []
+        for limit in limits:
+            with tempfile.TemporaryDirectory() as folder:
+                options = ["--seed", "1", "--test-backend", "PTF", "--out-dir", folder, *limit]
+                run([self.generator, *self._options(), *options, program])
+                for path in sorted(Path(folder).glob("*.py")):
+                    found += vectors_of(path.read_text())
+        return found
 
-    def _includes(self) -> list[str]:
-        return ["-I", str(self.build / "p4include")]
+    def _options(self) -> list[str]:
+        return [*_LANGUAGE, *(option for folder in self.includes for option in ("-I", str(folder)))]
 
 
 def run(command: Iterable[object]) -> None:
-    """Run a program; what it prints is shown where it fails."""
-    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    """Run a program without its messages."""
+    subprocess.run([str(part) for part in command], check=True, capture_output=True)
 
 
-def main(build: Path) -> None:
+def main(tools: Tools) -> None:
     """Record everything anew."""
-    tools = Tools(build)
-    for name in SMALL_PROGRAMS:
+    trainyard = SOURCES / "tna" / "trainyard.p4"
+    stored.write(stored.TRAINYARD, tools.mid_end(trainyard))
+    vectors.write(vectors.FOLDER / stored.TRAINYARD.name, tools.vectors(trainyard, _TRAINYARD_LIMITS))
+    for name in (*stored.SMALL_PROGRAMS, *stored.WITHOUT_VECTORS):
         program = stored.FOLDER / f"{name}.p4"
-        stored.write(stored.FOLDER / f"{name}.json.gz", tools.mid_end(program))
-        vectors.write(vectors.FOLDER / f"{name}.json.gz", tools.vectors(program, SMALL_MAX_TESTS))
-    vectors.write(vectors.FOLDER / "trainyard.json.gz", tools.vectors(TRAINYARD, TRAINYARD_MAX_TESTS))
+        stored.write(stored.path_of(name), tools.mid_end(program))
+        if name in stored.SMALL_PROGRAMS:
+            vectors.write(vectors.FOLDER / stored.path_of(name).name, tools.vectors(program, _SMALL_LIMITS))
+    stored.SOURCE_HASHES.write_text(json.dumps(stored.source_hashes(), indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Tools(Path(sys.argv[1]), Path(sys.argv[2]), tuple(map(Path, sys.argv[3:]))))

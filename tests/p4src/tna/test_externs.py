@@ -8,7 +8,7 @@ import pytest
 from tests.p4src.packets import ethernet, internet_checksum
 from tests.p4src.tna.externs import CRC16, CRC32, GREEN, RED, Crc, Meter, Register, word_sum
 from tests.p4src.tna.program import RunningProgram
-from tests.p4src.tna.stored import FOLDER, translated
+from tests.p4src.tna.stored import path_of, translated
 from tests.p4src.tna.switch import FCS_BYTES, Conditions, Switch
 
 PORT = 3
@@ -17,7 +17,7 @@ CHECK = b"123456789"
 
 
 def started(name: str) -> RunningProgram:
-    return translated(FOLDER / f"{name}.json.gz").start()
+    return translated(path_of(name)).start()
 
 
 def answer(program: RunningProgram, payload: bytes) -> bytes:
@@ -96,6 +96,10 @@ def test_a_meter_without_a_burst_colours_everything_green() -> None:
 )
 def test_crcs_have_their_published_check_values(crc: Crc, expected: int) -> None:
     assert crc.of(CHECK) == expected
+
+
+def test_a_program_may_bring_its_own_polynomial() -> None:
+    assert answer(started("polynomial"), CHECK + bytes(2))[2:] == CHECK + b"\x29\xb1"
 
 
 def test_sums_of_words_are_those_of_internet_checksums() -> None:
