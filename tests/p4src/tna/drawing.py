@@ -8,7 +8,7 @@ from typing import TypeVar
 from tests.p4src.packets import IntMd, Ipv4, Protocol, ethernet
 from tests.p4src.tna.entries import Entries, FlowChoice, Job, NextHop, Prefix
 from tests.p4src.tna.laws import claims_too_much, flow_of, is_cut_short, tofino_choice, v1model_choice
-from topologies.addressing import FiveTuple
+from topologies.addressing import Address, FiveTuple
 
 DATA_PORTS = range(1, 33)
 CONTROLLER_PORTS = range(40, 44)
@@ -50,11 +50,10 @@ def draw_entries(random: Random) -> Entries:
         routes[Prefix(address, length)] = tuple(members) if random.random() < 0.9 else (random.choice(known),)
     flows = {}
     for _ in range(random.randint(0, 40)):
-        flow = FiveTuple(
-            random.choice(_SOURCES), random.choice(_DESTINATIONS), random.choice(_PROTOCOLS), *_draw_ports(random)
-        )
-        if flow.protocol not in (Protocol.UDP, Protocol.TCP):
-            flow = FiveTuple(flow.source_address, flow.destination_address, flow.protocol, 0, 0)
+        protocol = random.choice(_PROTOCOLS)
+        ports = _draw_ports(random) if protocol in (Protocol.UDP, Protocol.TCP) else (0, 0)
+        source, destination = Address(random.choice(_SOURCES)), Address(random.choice(_DESTINATIONS))
+        flow = FiveTuple(source, destination, protocol, *ports)
         choice = FlowChoice(random.choice([None, *known]), random.randrange(8))
         flows[flow] = replace(choice, level=None) if choice.next_hop and random.random() < 0.4 else choice
     return Entries(

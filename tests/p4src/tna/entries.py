@@ -164,7 +164,7 @@ def write_to_v1model(entries: Entries, switch: V1modelControl) -> None:
     for hop in {hop for hops in entries.routes.values() for hop in hops}:
         switch.insert_member("ingress.ecmp", hop, ActionCall("ingress.set_next_hop", (hop,)))
     for number, (prefix, hops) in enumerate(entries.routes.items(), 1):
-        target = MemberReference(hops[0])
+        target: EntryAction = MemberReference(hops[0])
         if len(hops) > 1:
             switch.insert_group("ingress.ecmp", number, hops, 0)
             target = GroupReference(number)
@@ -178,10 +178,10 @@ def v1model_key(match: tuple[tuple[int, int], ...], priority: int = 0) -> EntryK
     return EntryKey(tuple(FieldMatch(value, mask) for value, mask in match), priority)
 
 
-def write_to_tofino(entries: Entries, program: RunningProgram) -> dict[tuple[str, object], list[int]]:
+def write_to_tofino(entries: Entries, program: RunningProgram) -> dict[tuple[str, EntryKey], list[int]]:
     """Give a running program all entries; the cells that count packets and bytes of its flows and jobs."""
     tables = program.tables
-    counted: dict[tuple[str, object], list[int]] = {}
+    counted: dict[tuple[str, EntryKey], list[int]] = {}
     for table, match, call, priority in _rows(entries):
         row = tables[table].insert(match, call.action, call.arguments, priority)
         counted[table, v1model_key(match, priority)] = row.counted

@@ -5,7 +5,7 @@ import zlib
 from functools import cache
 
 from tests.p4src.tna.entries import Entries
-from topologies.addressing import FiveTuple
+from topologies.addressing import Address, FiveTuple
 
 ETHERNET_BYTES, IPV4_BYTES, PORTS_BYTES, UDP_BYTES, TCP_BYTES = 14, 20, 4, 8, 20
 INT_HEADERS_BYTES = 16
@@ -50,7 +50,7 @@ def flow_of(frame: bytes) -> FiveTuple | None:
     ports = (0, 0)
     if _has_ports(frame) and len(frame) >= ETHERNET_BYTES + IPV4_BYTES + PORTS_BYTES:
         ports = int.from_bytes(frame[34:36], "big"), int.from_bytes(frame[36:38], "big")
-    return FiveTuple(source, destination, frame[23], *ports)
+    return FiveTuple(Address(source), Address(destination), frame[23], *ports)
 
 
 def _has_ports(frame: bytes) -> bool:

@@ -90,15 +90,15 @@ class TranslatedProgram:
         for table, variable, expressions in self._parts.tables:
             namespace[variable] = built = build_table(table, expressions, namespace, self._actions)
             tables[built.name] = built
-        halves = [self._half(thread, namespace, undefined) for thread in ("ingress", "egress")]
-        return RunningProgram(*halves, tables, objects, self._parts.layouts)
+        ingress, egress = (self._half(thread, namespace, undefined) for thread in ("ingress", "egress"))
+        return RunningProgram(ingress, egress, tables, objects, self._parts.layouts)
 
     def _half(self, thread: str, namespace: Mapping[str, Any], undefined: Random | None) -> Half:
         mine = {block.node: block for block in self._blocks if block.thread == thread}
         bits = {key: number for block in mine.values() for key, number in self._undefined_bits[block.name].items()}
         initial = {key: undefined.getrandbits(number) if undefined else 0 for key, number in bits.items()}
-        functions = [namespace[self._names[mine[kind].name]] for kind in _BLOCKS]
-        return Half(*functions, initial, thread in self._reading_parser_errors)
+        parse, control, deparse = (namespace[self._names[mine[kind].name]] for kind in _BLOCKS)
+        return Half(parse, control, deparse, initial, thread in self._reading_parser_errors)
 
 
 def _is_parser_error(node: nodes.Node) -> bool:
