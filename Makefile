@@ -5,7 +5,7 @@ VENV := .venv
 PACKAGES := controller emulator experiments hostlib p4src policies runtime simulator topologies trainyard workloads
 BIN := $(VENV)/bin
 
-.PHONY: setup torch demo test quick docs chaos lint types p4 proto package clean
+.PHONY: setup torch demo test quick docs chaos lint types p4 p4-tofino proto package clean
 
 setup: $(VENV)/.installed
 
@@ -60,6 +60,10 @@ types: setup
 # Compile the P4 program: needs p4c-bm2-ss, or Docker for the p4lang/p4c container.
 p4: setup
 	$(BIN)/python -m p4src.compile
+
+# The same for Tofino: needs p4c with its Tofino back end on PATH.
+p4-tofino: setup
+	$(BIN)/python -m p4src.compile_tofino
 
 # Regenerate the wire formats of the host library, of the operations service and of driven time from their .proto files.
 proto: setup

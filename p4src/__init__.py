@@ -16,3 +16,12 @@ MANIFEST = BUILD / "manifest.json"
 
 TNA_P4INFO = BUILD / "tna" / "trainyard.p4info.txtpb"
 """P4Info of the program for Tofino, as text."""
+
+TNA_DEVICE_CONFIG = BUILD / "tna" / "device_config.bin.xz"
+"""What ``bf_switchd``'s P4Runtime server loads with it, compressed."""
+
+TNA_RESOURCES = BUILD / "tna" / "resources.md"
+"""What it takes of the chip."""
+
+TNA_MANIFEST = BUILD / "tna" / "manifest.json"
+"""Compiler version and hash of every source of it."""

@@ -30,11 +30,12 @@ class Output:
     version: str
 
 
-def source_hashes() -> dict[str, str]:
-    """Return the SHA-256 of every P4 source by its path below ``p4src``."""
+def source_hashes(target: str) -> dict[str, str]:
+    """Return the SHA-256 of every P4 source of a target, ``v1model`` or ``tna``, by its path below ``p4src``."""
     return {
         path.relative_to(SOURCES).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(SOURCES.rglob("*.p4"))
+        for folder in ("shared", target)
+        for path in sorted((SOURCES / folder).glob("*.p4"))
     }
 
 
@@ -82,7 +83,7 @@ def main() -> int:
         return error.returncode
     PROGRAM.write_text(output.program)
     P4INFO.write_text(output.p4info)
-    MANIFEST.write_text(json.dumps({"p4c": output.version, "sources": source_hashes()}, indent=2) + "\n")
+    MANIFEST.write_text(json.dumps({"p4c": output.version, "sources": source_hashes("v1model")}, indent=2) + "\n")
     print(f"compiled with p4c {output.version}: {PROGRAM.name}, {P4INFO.name}, {MANIFEST.name}")
     return 0
 

@@ -48,7 +48,7 @@ class FabricHash(StrEnum):
 
 def flow_hash(five_tuple: FiveTuple, multiplier: int) -> int:
     """Return the 16-bit hash of a flow at a switch with this multiplier."""
-    return hash_of_crc(flow_crc(five_tuple), multiplier)
+    return MultipliedHash(multiplier).hash_of_crc(flow_crc(five_tuple))
 
 
 def flow_crc(five_tuple: FiveTuple) -> int:
@@ -61,11 +61,6 @@ def flow_crc(five_tuple: FiveTuple) -> int:
         + five_tuple.destination_port.to_bytes(2, "big")
     )
     return zlib.crc32(octets)
-
-
-def hash_of_crc(crc: int, multiplier: int) -> int:
-    """Return the 16-bit hash at a switch with this multiplier for a 5-tuple with this CRC-32."""
-    return (crc * multiplier & 0xFFFF_FFFF) >> 32 - HASH_BITS
 
 
 class SwitchHash(Protocol):
@@ -86,11 +81,11 @@ class MultipliedHash:
 
     def hash_of_crc(self, crc: int) -> int:
         """See SwitchHash."""
-        return hash_of_crc(crc, self.multiplier)
+        return (crc * self.multiplier & 0xFFFF_FFFF) >> 32 - HASH_BITS
 
     def choice(self, crc: int, num_choices: int) -> int:
         """See SwitchHash."""
-        return hash_of_crc(crc, self.multiplier) % num_choices
+        return self.hash_of_crc(crc) % num_choices
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,3 +49,8 @@ TARGETS: Mapping[Target, TargetFacts] = {
     Target.EMULATOR: _V1MODEL,
     Target.TOFINO: TargetFacts("tna", 192, TabulatedHash, 1, -(-PACKET_BYTES // TOFINO_CELL_BYTES), 1024),
 }
+
+
+def target_of(architecture: str) -> Target:
+    """Return the target of a program for this architecture: BMv2 for one that nobody knows."""
+    return next((target for target, facts in TARGETS.items() if facts.architecture == architecture), Target.BMV2)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.links.port_states import Port
 from topologies.addressing import Address, MacAddress
+from topologies.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,14 @@ class SurveyedPort:
 
 @dataclass(frozen=True, slots=True)
 class SurveyedSwitch:
-    """A switch: where it is controlled, and its ports by number."""
+    """A switch: where it is controlled, its ports by number, and what it is by the program that it runs."""
 
     name: str
     address: str
     device_id: int
     gnmi: str | None
     ports: Mapping[int, SurveyedPort]
+    target: Target = Target.BMV2
 
 
 @dataclass(frozen=True, slots=True)

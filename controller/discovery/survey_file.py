@@ -8,6 +8,7 @@ from controller.discovery.survey import Survey, SurveyedHost, SurveyedPort, Surv
 from controller.links.port_states import Port
 from topologies.addressing import Address, Prefix
 from topologies.names import NaturalKey, is_plain, natural_key
+from topologies.targets import Target
 
 _FILL_IN = "# fill in:"
 
@@ -65,6 +66,8 @@ def _switches(survey: Survey) -> Iterator[str]:
         yield f"      device_id: {switch.device_id}"
         if switch.gnmi is not None:
             yield f"      gnmi: {_text(switch.gnmi)}"
+        if switch.target is not Target.BMV2:
+            yield f"      target: {switch.target}"
         ports = {number: port for number, port in sorted(switch.ports.items()) if number > 0}
         yield "      ports:" if ports else f"      ports: []  {_FILL_IN} the switch tells none"
         for number, port in ports.items():

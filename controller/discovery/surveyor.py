@@ -29,6 +29,7 @@ from controller.southbound.southbound import PacketArrival
 from controller.southbound.tls import finsy_credentials
 from controller.switch_addresses import SwitchAddress
 from topologies.addressing import BROADCAST_MAC, Address, MacAddress, Prefix, switch_mac
+from topologies.targets import Target, target_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,17 +62,18 @@ async def survey(config: SurveyConfig, pipeline: Path | None, subnets: Sequence[
         SurveyError: Switches are away, run no program that passes packets, or belong to a controller.
     """
     found = await asyncio.gather(*(_ports(config, address) for address in config.switches))
-    switches = tuple(
-        SurveyedSwitch(address.name, address.address, address.device_id, address.gnmi, ports)
-        for address, ports in zip(config.switches, found, strict=True)
-    )
     gate = PacketGate()
+    targets: dict[str, Target] = {}
     async with AsyncExitStack() as stack:
         outcomes = await asyncio.gather(
-            *(_connect(config, address, pipeline, gate, stack) for address in config.switches)
+            *(_connect(config, address, pipeline, gate, targets, stack) for address in config.switches)
         )
         if problems := [problem for problem in outcomes if problem]:
             raise SurveyError("\n".join(problems))
+        switches = tuple(
+            SurveyedSwitch(each.name, each.address, each.device_id, each.gnmi, ports, targets[each.name])
+            for each, ports in zip(config.switches, found, strict=True)
+        )
         surveyor = Surveyor(switches, gate)
         gate.listen(lambda: None)
         await surveyor.run(subnets, listen_s)
@@ -188,9 +190,14 @@ async def _ports(config: SurveyConfig, address: SwitchAddress) -> Mapping[int, S
 
 
 async def _connect(
-    config: SurveyConfig, address: SwitchAddress, pipeline: Path | None, gate: PacketGate, stack: AsyncExitStack
+    config: SurveyConfig,
+    address: SwitchAddress,
+    pipeline: Path | None,
+    gate: PacketGate,
+    targets: dict[str, Target],
+    stack: AsyncExitStack,
 ) -> str:
-    """Connect to a switch until the stack ends; return the problem, empty where there is none."""
+    """Connect to a switch until the stack ends; return the problem, empty where there is none, and note its target."""
     options = SwitchOptions(
         device_id=address.device_id,
         initial_election_id=ELECTION_ID,
@@ -220,6 +227,7 @@ async def _connect(
         program = "no P4 program" if not switch.p4info.exists else "a P4 program that passes no packets to controllers"
         return f"switch {address.name}: it runs {program}"
     gate.connect(switch)
+    targets[address.name] = target_of(switch.p4info.arch)
     return ""
 
 

@@ -6,6 +6,7 @@
 #include "../shared/constants.p4"
 #include "../shared/ids.p4"
 #include "../shared/headers.p4"
+#include "structs.p4"
 #include "parser.p4"
 #include "checksum.p4"
 #include "ingress.p4"

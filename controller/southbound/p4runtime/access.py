@@ -15,7 +15,7 @@ from controller.southbound.fencing import Grant
 from controller.southbound.p4runtime.counter_reading import CounterEntry
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.entries import Entity, is_base
-from controller.southbound.p4runtime.held_program import held_config
+from controller.southbound.p4runtime.held_program import NO_PROGRAM, held_config
 from controller.southbound.p4runtime.programs import Program
 from controller.southbound.p4runtime.reading import EntityReader, KnownEncodings, UnreadableAnswerError
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, reason_of
@@ -95,7 +95,7 @@ class SwitchAccess:
         async with self._own_errors():
             held = await held_config(self._switch)
         if held is None:
-            raise SwitchRefusalError("it runs no program, and this controller has none to load into it")
+            raise SwitchRefusalError(NO_PROGRAM)
         if difference := self._program.difference_from(held.p4info):
             raise SwitchRefusalError(difference)
 

@@ -6,6 +6,8 @@ from finsy import GRPCStatusCode, P4ClientError, Switch
 from finsy.p4schema import P4ConfigResponseType
 from finsy.proto import p4r
 
+NO_PROGRAM = "it runs no program, and this controller has none to load into it"
+
 
 async def held_config(switch: Switch) -> p4r.ForwardingPipelineConfig | None:
     """Return P4Info and cookie of the program that a switch holds; None: it has none. Raises P4ClientError."""

@@ -15,7 +15,7 @@ from finsy.proto import U128, p4r, rpc_code, stratum
 from controller.config import ControllerConfig
 from controller.links.port_states import PortStateTable
 from controller.southbound.p4runtime.entries import Entity
-from controller.southbound.p4runtime.held_program import held_config
+from controller.southbound.p4runtime.held_program import NO_PROGRAM, held_config
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError, reason_of
 from controller.southbound.p4runtime.roles import RoleArbitrator
 from controller.southbound.p4runtime.states import MEANING
@@ -95,7 +95,7 @@ class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
             return
         program = self._programs.of(self._target(switch.name))
         may_load = switch.p4info.is_authoritative
-        difference = "it runs no program" if held is None else program.difference_from(held.p4info)
+        difference = NO_PROGRAM if held is None else program.difference_from(held.p4info)
         if difference and (not may_load or (held is not None and program.is_for_another_target(held.p4info))):
             visit.problem = difference
             return

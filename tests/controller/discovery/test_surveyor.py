@@ -15,6 +15,7 @@ from controller.discovery.surveyor import SurveyError, Surveyor, survey
 from controller.southbound.p4runtime.packets import PacketGate
 from p4src import P4INFO
 from tests.controller.southbound.p4runtime.memory_server import MemoryServer, serving
+from tests.controller.southbound.p4runtime.tofino_server import tofino
 from topologies.addressing import BROADCAST_MAC, Address, MacAddress
 
 
@@ -38,6 +39,16 @@ def test_hosts_at_ports_that_the_switch_has_not_told_of_are_written_down_with_th
         ("host-1:nic0", "leaf:70"),
         ("gpu-2:ens1", "leaf:71"),
     }
+
+
+def test_the_program_of_a_switch_tells_its_target() -> None:
+    async def test() -> None:
+        async with serving(tofino(), name="leaf") as leaf, serving(MemoryServer(), name="spine") as spine:
+            found = await survey(SurveyConfig(switches=(leaf, spine)), P4INFO.parent, (), 0.0)
+        document = yaml.safe_load(survey_file(found))["topology"]
+        assert [switch.get("target", "bmv2") for switch in document["switches"]] == ["tofino", "bmv2"]
+
+    asyncio.run(test())
 
 
 def test_a_switch_that_refuses_the_program_is_named() -> None:

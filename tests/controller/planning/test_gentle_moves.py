@@ -12,7 +12,7 @@ from controller.rules.flow_rules import FlowRule, RulesBySwitch
 from policies.flows import Flow
 from tests.controller.planning.drains import FABRICS, World
 from tests.controller.record.lives import CLOS
-from topologies.ecmp import FabricHash, flow_crc, hash_of_crc
+from topologies.ecmp import FabricHash, MultipliedHash, flow_crc
 from topologies.fabric import Fabric
 from topologies.routing import Routing
 
@@ -28,7 +28,8 @@ def next_links(flow: Flow, switch: str, written: Written, fabric_hash: FabricHas
     choices = routing.next_links(switch, routing.fabric.nic_by_address[flow.five_tuple.destination_address])
     if not choices or fabric_hash is FabricHash.UNKNOWN:
         return set(choices)
-    return {choices[hash_of_crc(flow_crc(flow.five_tuple), routing.hash_multipliers[switch]) % len(choices)]}
+    law = MultipliedHash(routing.hash_multipliers[switch])
+    return {choices[law.choice(flow_crc(flow.five_tuple), len(choices))]}
 
 
 def always_arrives(fabric: Fabric, flow: Flow, both: tuple[Written, Written], fabric_hash: FabricHash) -> bool:

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from experiments.scenarios.results import run_object
 from tests.experiments.report.builders import make_job, make_result
 from tests.experiments.report.trace_events import TraceFile
+from tests.topologies.mixing import with_tofinos
 from tests.trainyard.cli.conftest import Trainyard
+from topologies.expanding import expanded
+from topologies.specification import Topology
 from trainyard.cli.run import DEMO_SCENARIOS, FAILURE_SCENARIOS, iteration_times
 from workloads.scenario import ProfileSource, Scenario
 
@@ -155,6 +159,20 @@ def test_what_the_backend_does_not_carry_is_refused_before_the_run(
     assert (result.exit_code, result.stdout) == (2, "")
     expected = "the emulator supports PCIe switches with one NIC, not with 2"
     assert result.stderr == f"{path}: topology.pcie.nics_per_switch: {expected}\n"
+    assert not ran
+
+
+def test_a_tofino_is_planned_for_but_not_emulated(
+    trainyard: Trainyard, ran: Ran, document: dict[str, Any], write: Callable[[object], Path]
+) -> None:
+    built = TypeAdapter[Topology](Topology).validate_python(document["topology"]).build()
+    tofinos = expanded(with_tofinos(built, {built.switches[0]}))
+    path = write(document | {"topology": tofinos.model_dump(mode="json")})
+    assert trainyard("plan", path, "--json").exit_code == 0
+    result = trainyard("run", path, "--on", "emulator", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    expected = f"target of {built.switches[0]} is tofino, which the emulator is not; expected --on simulator"
+    assert result.stderr == f"{path}: topology: {expected}\n"
     assert not ran
 
 

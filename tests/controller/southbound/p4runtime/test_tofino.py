@@ -19,6 +19,7 @@ from controller.southbound.p4runtime.programs import Program
 from controller.southbound.p4runtime.reading import MAX_ENTITIES, EntityReader
 from controller.southbound.p4runtime.states import state_of
 from controller.southbound.p4runtime.switches import P4RuntimeSouthbound
+from controller.southbound.p4runtime.visiting import VisitingSouthbound
 from controller.southbound.southbound import SouthboundError, SwitchCondition, SwitchStatus
 from controller.southbound.states import EntryKey, EntryKind
 from controller.switch_addresses import SwitchAddress
@@ -30,6 +31,7 @@ from tests.tna_p4info import ECMP_TABLE, tna_p4info, v1model_p4info
 from tests.topologies.mixing import with_tofinos
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
+from topologies.expanding import expanded
 from topologies.routing import Routing
 from topologies.specification import ClosSpecification
 from topologies.targets import TARGETS, Target
@@ -66,6 +68,18 @@ def status(southbound: P4RuntimeSouthbound, switch: str) -> SwitchStatus:
 
 async def caught_up(southbound: P4RuntimeSouthbound, *switches: str) -> None:
     await until(lambda: all(status(southbound, each).condition is SwitchCondition.CAUGHT_UP for each in switches))
+
+
+def test_the_chip_of_bf_switchd_may_be_device_0(folder: Path) -> None:
+    async def scenario() -> None:
+        switch = tofino()
+        async with serving(switch, name="t0") as address:
+            first_chip = SwitchAddress(name="t0", address=address.address, device_id=0)
+            async with connected([first_chip], folder) as southbound:
+                await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+        assert len(switch.entities) == len(base_entries("t0", ROUTING))
+
+    asyncio.run(scenario())
 
 
 def test_a_tofino_gets_its_entries_and_a_second_controller_finds_them_in_place(folder: Path) -> None:
@@ -297,6 +311,35 @@ def test_bf_switchd_without_p4runtime_is_named_and_the_other_switch_unharmed(fol
                 assert status(southbound, "t0").condition is SwitchCondition.AWAY
         finally:
             await server.stop(None)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("held", "problem"),
+    [
+        (tna_p4info(), ""),
+        (v1model_p4info(), "it runs a program for v1model, that of its target in the topology is for tna"),
+        (tna_p4info(flow=4096), "it runs another pipeline than the one that this controller writes to"),
+        (None, "it runs no program, and this controller has none to load into it"),
+    ],
+)
+def test_who_only_visits_a_tofino_sees_what_would_be_written(
+    folder: Path, held: p4i.P4Info | None, problem: str
+) -> None:
+    async def scenario() -> None:
+        switch = TofinoServer(held)
+        async with serving(switch, name="t0") as address, serving(MemoryServer(), name="t1") as other:
+            others = [other.model_copy(update={"name": name}) for name in FABRIC.switches if name != "t0"]
+            config = ControllerConfig(topology=expanded(FABRIC), switches=(address, *others), pipeline=folder)
+            visiting = VisitingSouthbound(config, ROUTING, config.election_id)
+            async with visiting.connected(None):
+                await visiting.visit_all()
+            visit = visiting.visits["t0"]
+            assert (visit.problem, visit.loads_program) == (problem, False)
+            assert len(visit.updates) == (0 if problem else len(base_entries("t0", ROUTING)))
+            assert (switch.updates, switch.num_pushes) == ([], 0)
+            assert visiting.visits["t1"].loads_program
 
     asyncio.run(scenario())
 

@@ -55,7 +55,10 @@ class TofinoServer(MemoryServer):
     def schema(self) -> Schema:
         if not self.config.HasField("p4info"):
             raise failed_precondition("pipeline is not ready")
-        return read_schema(self.config.p4info)
+        described = p4i.P4Info()
+        described.CopyFrom(self.config.p4info)
+        del described.registers[:]  # those of TNA may have pairs of numbers, and nobody reads them
+        return read_schema(described)
 
     async def GetForwardingPipelineConfig(self, _: Any, context: Any) -> p4r.GetForwardingPipelineConfigResponse:  # noqa: N802
         async with Aborting(context):
