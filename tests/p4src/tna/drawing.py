@@ -174,7 +174,7 @@ class Arrivals:
             dscp=random.getrandbits(6),
             ecn=random.getrandbits(2),
             time_to_live=random.choice((0, 1, 2, 2, 255, *[64] * 20)),
-            payload=random.randbytes(random.randrange(100)),
+            payload=random.randbytes(random.choice((0, 1, 4, random.randrange(100), random.randrange(100)))),
             udp_checksum=random.random() < 0.7,
             checksum_error=random.choice((0, 1, 0x8000)) if random.random() < 0.05 else 0,
             l4_checksum_error=random.getrandbits(16) if random.random() < 0.1 else 0,
