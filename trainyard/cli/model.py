@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from topologies.printable import printable
 from trainyard.cli.answers import Answer, OutputFormat, OutputOption, Writer
+from trainyard.cli.exits import refuse
 from trainyard.cli.inputs import read_model
 from trainyard.cli.output import number_table
 from workloads.described.catalogue import PublicModel, public_model
@@ -21,7 +23,7 @@ ModelArgument = Annotated[
 
 def model(name: ModelArgument, output: OutputOption = OutputFormat.TABLE) -> None:
     """Show the blocks of a model, public or in a file: parameters, FLOPs, and what each passes on."""
-    described = public_model(PublicModel(name)) if name in list(PublicModel) else read_model(Path(name))
+    described = _described(name)
     rows = list(_rows(described))
     document = {
         "model": described.name,
@@ -33,6 +35,15 @@ def model(name: ModelArgument, output: OutputOption = OutputFormat.TABLE) -> Non
         "blocks": rows,
     }
     Writer(output).write(Answer(document, rows, lambda: _table(described, rows)))
+
+
+def _described(name: str) -> ModelDescription:
+    if name in list(PublicModel):
+        return public_model(PublicModel(name))
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        refuse(f"{printable(name)}: expected a file, or one of {', '.join(PublicModel)}")
+    return read_model(path)
 
 
 def _rows(described: ModelDescription) -> Iterator[dict[str, Any]]:
