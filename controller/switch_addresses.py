@@ -23,7 +23,7 @@ class SwitchAddress(BaseModel):
     name: str
     address: HostPort = ""
     """Where it serves P4Runtime; empty where it speaks OpenFlow."""
-    device_id: Annotated[int, Field(ge=1, lt=1 << 64)] = 1
+    device_id: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
     gnmi: HostPort | None = None
     openflow: OpenFlowSpecification | None = None
 

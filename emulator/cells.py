@@ -1,8 +1,10 @@
-"""Counter and register arrays of a switch, read and written by the control plane between two packets."""
+"""Counter and register arrays and value sets of a switch, read and written by the control plane between two packets."""
 
-from emulator.compiler.layout import WORD_BITS
-from emulator.compiler.tables import Counter, Register
-from emulator.entries import CounterValue, InvalidRequestError
+from collections.abc import Sequence
+
+from emulator.compiler.layout import WORD_BITS, words_of
+from emulator.compiler.tables import Counter, Register, ValueSet
+from emulator.entries import CounterValue, InvalidRequestError, ResourceExhaustedError
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, Arena
 
 
@@ -73,6 +75,48 @@ class RegisterMemory:
     def _place_of(self, index: int) -> int:
         where = f"register {self._register.name!r}"
         return self._place + self._register.cell_words * _required(where, self._register.size, index)
+
+
+class ValueSetMemory:
+    """One value set of the parser; compiled code finds its members through the word ``pointer``."""
+
+    def __init__(self, arena: Arena, value_set: ValueSet, pointer: int) -> None:
+        self._arena = arena
+        self._set = value_set
+        self._num_words = 1 + value_set.member_words * value_set.size
+        self._place = arena.allocate(self._num_words)
+        self._members: tuple[tuple[int, ...], ...] = ()
+        arena.words[pointer] = self._place
+
+    @property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """Members: of each a value for every part of the key."""
+        return self._members
+
+    def replace(self, members: Sequence[tuple[int, ...]]) -> None:
+        """Replace all members.
+
+        Raises ResourceExhaustedError for too many, InvalidRequestError for one given twice or that does not fit.
+        """
+        where = f"value set {self._set.name!r}"
+        if len(members) > self._set.size:
+            raise ResourceExhaustedError(f"{where} has room for {self._set.size} members, not {len(members)}")
+        words = [len(members)]
+        for member in members:
+            if len(member) != len(self._set.widths_bits):
+                raise InvalidRequestError(f"a member of {where} has {len(self._set.widths_bits)} values")
+            for value, bits in zip(member, self._set.widths_bits, strict=True):
+                if not 0 <= value < 1 << bits:
+                    raise InvalidRequestError(f"{where}: {value} does not fit into {bits} bits")
+                words += [value >> WORD_BITS * number & (1 << WORD_BITS) - 1 for number in range(words_of(bits))]
+        if len({*members}) < len(members):
+            raise InvalidRequestError(f"{where}: a member is given twice")
+        self._arena.words[self._place : self._place + len(words)] = words
+        self._members = tuple(members)
+
+    def free(self) -> None:
+        """Return all words to the arena."""
+        self._arena.free(self._place, self._num_words)
 
 
 def _required(where: str, size: int, index: int) -> int:

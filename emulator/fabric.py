@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
@@ -368,9 +369,13 @@ class EmulatedFabric:
         for link, time_ps, octets, length in take_captured(state):
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
+                continue
+            own_link, switches = link - len(self.fabric.links), self.fabric.switches
+            if own_link < 2 * len(switches):
+                self._packets_in.append(PacketIn(switches[own_link // 2], time_ps, octets.ljust(length, b"\0")))
             else:
-                switch = self.fabric.switches[(link - len(self.fabric.links)) // 2]
-                self._packets_in.append(PacketIn(switch, time_ps, octets.ljust(length, b"\0")))
+                number, values = int.from_bytes(octets[:NUMBER_BYTES], "big"), octets[NUMBER_BYTES:]
+                self._packets_in.append(PacketIn(switches[own_link - 2 * len(switches)], time_ps, values, number))
         for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
             self._traced.append(TraceRow(time_ps, TraceKind(kind), *rest))
         state.scalars[s.TRACED] = 0

@@ -110,6 +110,15 @@ def csum16_add(state: np.uint64, value: np.uint64, bits: np.uint64) -> np.uint64
 
 
 @inlined
+def csum16_bytes(state: np.uint64, octets: NDArray[np.uint8], first: np.uint64, end: np.uint64) -> np.uint64:
+    """Append bytes to a sum of 16-bit words."""
+    while first < end:
+        state = csum16_add(state, np.uint64(octets[first]), np.uint64(8))
+        first += np.uint64(1)
+    return state
+
+
+@inlined
 def csum16_finish(total: np.uint64) -> np.uint64:
     """Return the Internet checksum (RFC 1071) of 16-bit words whose sum is ``total``."""
     total = (total & np.uint64(0xFFFF)) + (total >> np.uint64(16))

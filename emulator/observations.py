@@ -29,11 +29,16 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class PacketIn:
-    """A packet that a switch sent to its control plane."""
+    """A packet that a switch sent to its control plane, or a digest.
+
+    A ``digest`` above 0 is the number of a list of the program, and ``octets`` are its values: of each as many whole
+    bytes as it needs.
+    """
 
     switch: str
     time_ps: int
     octets: bytes
+    digest: int = 0
 
 
 class TraceKind(IntEnum):
@@ -70,8 +75,9 @@ class Drops:
     """Packets that a switch has dropped so far, by reason.
 
     ``no_such_port`` counts packets that left by a port without a cable, ``no_group`` those for a multicast group
-    without replicas, ``too_many_passes`` those that were copied, resubmitted or recirculated too often in a row, and
-    ``too_many_repeats`` those for which an action repeated a loop too often.
+    without replicas, ``too_many_passes`` those that were copied, resubmitted or recirculated too often in a row,
+    ``too_many_repeats`` those for which an action repeated a loop too often, and ``failed_assertions`` those for which
+    an ``assert`` or ``assume`` did not hold.
     """
 
     by_program: int
@@ -83,3 +89,4 @@ class Drops:
     no_group: int
     too_many_passes: int
     too_many_repeats: int
+    failed_assertions: int

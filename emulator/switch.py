@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from emulator.cells import CounterMemory, RegisterMemory, read_counter, write_counter
+from emulator.cells import CounterMemory, RegisterMemory, ValueSetMemory, read_counter, write_counter
 from emulator.compiler.tables import Resources, Table
 from emulator.entries import (
     ActionCall,
@@ -110,13 +110,20 @@ class EmulatedSwitch:
             name: RegisterMemory(self._arena, register, self._block + resources.register_descriptor(name))
             for name, register in resources.registers.items()
         }
+        self._value_sets = {
+            name: ValueSetMemory(self._arena, value_set, self._block + resources.value_set_descriptor(name))
+            for name, value_set in resources.value_sets.items()
+        }
         self._arena.words[self._block + resources.random_word] = self.device_id
         for table in resources.tables.values():
             for key, action in table.entries:
                 self.insert(table.name, key, action)
 
     def _free(self) -> None:
-        kinds = (self._slots, self._profiles, self._meters, self._replication, self._counters, self._registers)
+        kinds = (
+            *(self._slots, self._profiles, self._meters, self._replication),
+            *(self._counters, self._registers, self._value_sets),
+        )
         for memory in (memory for kind in kinds for memory in kind.values()):
             memory.free()
 
@@ -309,6 +316,14 @@ class EmulatedSwitch:
     def set_register(self, name: str, index: int, value: int) -> None:
         """Overwrite a cell of a register array."""
         self._register(name).set(index, value)
+
+    # ---- value sets -------------------------------------------------------------------------------------------------
+
+    def value_set(self, name: str) -> ValueSetMemory:
+        """Return a value set of the parser, valid until the switch is cleared."""
+        if name not in self._value_sets:
+            raise InvalidRequestError(f"the program has no value set {name!r}")
+        return self._value_sets[name]
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 

@@ -15,12 +15,8 @@ def v1model_p4info() -> p4i.P4Info:
 
 
 def tna_p4info(**sizes: int) -> p4i.P4Info:
-    """That of Tofino, with other sizes of these tables, and without registers.
-
-    No controller reads these, and the emulator's server, which holds the entries, has none with pairs in their cells.
-    """
+    """That of Tofino, with other sizes of these tables."""
     found = text_format.Parse(TNA_P4INFO.read_text(), p4i.P4Info())
-    del found.registers[:]
     for table in found.tables:
         table.size = sizes.get(table.preamble.alias, table.size)
     return found

@@ -155,7 +155,7 @@ class SwitchSpecification(BaseModel):
     p4runtime: ServerAddress | None = None
     openflow: OpenFlowSpecification | None = None
     """In the place of ``p4runtime``, where it speaks OpenFlow."""
-    device_id: Annotated[int, Field(strict=True, ge=1, lt=1 << 64)] = 1
+    device_id: Annotated[int, Field(strict=True, ge=0, lt=1 << 64)] = 1
     gnmi: ServerAddress | None = None
     node_id: Annotated[int, Field(strict=True, ge=1, le=MAX_NODE_ID)] | None = None
     """Its number in INT; None: its position in the file, from 1."""

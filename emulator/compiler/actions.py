@@ -5,7 +5,7 @@ from emulator.compiler.expressions import ExpressionCompiler, assigned, constant
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.headers import HeaderCompiler
-from emulator.compiler.jumps import JUMPS, in_order, is_loop, jump
+from emulator.compiler.jumps import FAILED, HALTS, JUMPS, in_order, is_loop, jump
 from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
 from emulator.compiler.ranges import WORD
 from emulator.compiler.references import branches
@@ -20,6 +20,7 @@ _CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
 _WITHOUT_MEMORY = frozenset(
     {
         "assign",
+        "assign_VL",
         "assign_header",
         "assign_header_stack",
         "assign_union",
@@ -88,7 +89,7 @@ class ActionCompiler:
 
     def _jump(self, node: Json, position: int) -> list[str]:
         *condition, target = node["parameters"]
-        lines = jump(node, position, self._expressions.index(target), self._layout.repeats_word)
+        lines = jump(node, position, self._expressions.index(target), self._layout.halt_word)
         if not condition:
             return lines
         return [f"if not {self._expressions.value(condition[0])}:", *(f"    {line}" for line in lines)]
@@ -117,12 +118,19 @@ class ActionCompiler:
             case "execute_meter":
                 return self._execute_meter(*parameters)
             case "count":
-                return self._count(parameters[0]["value"], self._expressions.index(parameters[1]))
+                return self._count(parameters[0]["value"], self._expressions.place(parameters[1]))
             case "modify_field_rng_uniform":
                 return self._random(*parameters)
             case "exit":
                 assert self._layout.exit_word is not None
                 return [f"{word(self._layout.exit_word)} = U(1)"]
+            case "generate_digest":
+                assert self._layout.digest_word is not None
+                return [f"{word(self._layout.digest_word)} = {self._list(parameters[1])}"]
+            case assertion if assertion in HALTS:
+                assert self._layout.halt_word is not None
+                failed = f"if not {self._expressions.value(parameters[0])}:"
+                return [failed, f"    {word(self._layout.halt_word)} = U({FAILED})"]
             case "log_msg" | "no_op":
                 return []  # logging has no effect on packet or switch
         raise UnsupportedError(f"primitive {node['op']!r}", node)
@@ -142,7 +150,7 @@ class ActionCompiler:
     def _register_read(self, target: Json, register: Json, index: Json) -> list[str]:
         """Read a cell; an index out of range leaves the target unchanged."""
         fields, found = self._expressions.references.targets(target), self._resources.registers[register["value"]]
-        lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(found.size)}:"]
+        lines = [f"index = {self._expressions.place(index)}", f"if index < {constant(found.size)}:"]
         lines.append(f"    cell = {self._cell(register)}")
         words = [f"memory[cell + U({number})]" if number else "memory[cell]" for number in range(found.cell_words)]
         cases = [(when, assigned(field, tuple_of(_padded(words, len(field.words))))) for when, field in fields]
@@ -152,7 +160,7 @@ class ActionCompiler:
         """Write a cell; an index out of range has no effect."""
         found = self._resources.registers[register["value"]]
         source, mask = self._expressions.words(value, found.cell_words), (1 << found.bits) - 1
-        lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(found.size)}:"]
+        lines = [f"index = {self._expressions.place(index)}", f"if index < {constant(found.size)}:"]
         lines.append(f"    cell = {self._cell(register)}")
         if found.cell_words == 1:
             return [*lines, f"    memory[cell] = {source} & {constant(mask)}"]
@@ -167,7 +175,7 @@ class ActionCompiler:
         meter = self._resources.meters[array["value"]]
         cells = f"memory[block + U({self._resources.meter_descriptor(meter.name)})]"
         colour = self.colour(meter, f"{cells} + U({METER_WORDS}) * index")
-        lines = [f"index = {self._expressions.index(index)}", f"if index < {constant(meter.size)}:"]
+        lines = [f"index = {self._expressions.place(index)}", f"if index < {constant(meter.size)}:"]
         return [*lines, *(f"    {line}" for line in self._written(target, colour))]
 
     def colour(self, meter: Meter, place: str) -> str:

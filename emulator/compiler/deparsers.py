@@ -3,11 +3,11 @@
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.wire import emit_source
+from emulator.compiler.layout import Header, Json, Layout, UnsupportedError
+from emulator.compiler.wire import emit_source, emit_variable_source
 from emulator.engine.state import OCTETS
 
-DROPPED, TOO_LARGE, ENDLESS = -1, -2, -3
+DROPPED, TOO_LARGE, HALTED = -1, -2, -3
 
 
 def deparser_function(program: Json, layout: Layout, actions: ActionCompiler) -> Function:
@@ -23,11 +23,18 @@ def deparser_function(program: Json, layout: Layout, actions: ActionCompiler) ->
     lines = [line for statement in deparser.get("primitives", ()) for line in actions.statement(statement)]
     lines.append("size = U(0)")
     for header in headers:
-        lines += [f"if {word(header.valid_word)} != U(0):", f"    size += U({header.num_bytes})"]
+        lines += [f"if {word(header.valid_word)} != U(0):", f"    size += {_size(header)}"]
     lines += [f"if stored - payload + size > U({OCTETS}):", "    return TOO_LARGE"]
     lines += ["if size != payload:", "    move(octets, at + payload, at + size, stored - payload)"]
     for header in headers:
         lines.append(f"if {word(header.valid_word)} != U(0):")
         lines += [f"    {line}" for line in emit_source(header)]
-        lines.append(f"    at += U({header.num_bytes})")
+        if header.variable:
+            lines += [f"    {line}" for line in emit_variable_source(header)]
+        lines.append(f"    at += {_size(header)}")
     return Function("deparse", "phv, octets, at, payload, stored", [*lines, "return np.int64(size)"])
+
+
+def _size(header: Header) -> str:
+    """Return an expression for the number of a header's bytes."""
+    return f"U({header.num_bytes})" + (f" + {word(header.length_word)}" if header.variable else "")

@@ -6,6 +6,7 @@ and finds out where a header is certainly valid: behind a test of its validity, 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,9 +20,25 @@ _Headers = frozenset[str]
 _MOVES = frozenset({"push", "pop", "assign_header_stack", "assign_union"})
 
 
-def exposed_fields(program: _Node) -> frozenset[_Field]:
-    """Return header and name of every field that may be read while its header is invalid."""
-    return _Exposure(program).all()
+@dataclass(frozen=True)
+class Exposed:
+    """Fields that may be read while their header is invalid, by header and name.
+
+    ``kept`` are those that may then be read behind the queue, and in which something may be left: their header may have
+    been valid before, or the program may have assigned to them. All others are 0.
+    """
+
+    fields: frozenset[_Field]
+    kept: frozenset[_Field]
+
+
+def exposed_fields(program: _Node) -> Exposed:
+    """Return the fields that may be read while their header is invalid."""
+    exposure = _Exposure(program)
+    before = exposure.before_queue()
+    left = exposure.left()
+    behind = exposure.behind_queue()
+    return Exposed(before | behind, frozenset(field for field in behind if field in left or field[0] in left))
 
 
 def _inside(node: _Node) -> _Node:
@@ -35,6 +52,7 @@ class _Exposure:
     def __init__(self, program: _Node) -> None:
         self._program = program
         self._found: set[_Field] = set()
+        self._left: set[str | _Field] = set()
         self._metadata = {header["name"] for header in program["headers"] if header["metadata"]}
         self._types = {kind["name"]: [entry[0] for entry in kind["fields"]] for kind in program["header_types"]}
         self._kinds = {header["name"]: header["header_type"] for header in program["headers"]}
@@ -52,19 +70,52 @@ class _Exposure:
     def _actions(self) -> dict[int, _Node]:
         return {action["id"]: action for action in self._program["actions"]}
 
-    def all(self) -> frozenset[_Field]:
-        """Follow the whole program."""
+    def before_queue(self) -> frozenset[_Field]:
+        """Follow parser, verified checksums and ingress."""
+        self._found = set()
         for parser in self._program["parsers"]:
             if "parse_states" in parser:
                 self._parser(parser)
-        for checksum in self._program["checksums"]:
-            condition = checksum.get("if_cond")
-            known = self._condition(condition, frozenset())[0] if condition else frozenset()
-            self._read({"type": "field", "value": checksum["target"]}, known)
+        self._checksums("verify")
+        self._read([node.get("elements") for node in self._program.get("learn_lists", ())], frozenset())
         for pipeline in self._program["pipelines"]:
-            self._pipeline(pipeline)
+            if pipeline["name"] != "egress":
+                self._pipeline(pipeline)
+        return self._with_stacks()
+
+    def left(self) -> frozenset[str | _Field]:
+        """Return the headers that may have become invalid so far, and the fields assigned to in invalid ones.
+
+        What is read in an element of a stack may come from any other one.
+        """
+        found = set(self._left)
+        for elements in self._stacks.values():
+            names = {part[1] for part in found if isinstance(part, tuple) and part[0] in elements}
+            found |= {(header, name) for header in elements for name in names}
+            if found & {*elements}:
+                found |= {*elements}
+        return frozenset(found)
+
+    def behind_queue(self) -> frozenset[_Field]:
+        """Follow egress, updated checksums and deparser."""
+        self._found = set()
+        for pipeline in self._program["pipelines"]:
+            if pipeline["name"] == "egress":
+                self._pipeline(pipeline)
+        self._checksums("update")
         for deparser in self._program["deparsers"]:
             self._statements(deparser.get("primitives", ()), frozenset())
+        return self._with_stacks()
+
+    def _checksums(self, purpose: str) -> None:
+        for checksum in self._program["checksums"]:
+            if checksum[purpose]:
+                condition = checksum.get("if_cond")
+                known = self._condition(condition, frozenset())[0] if condition else frozenset()
+                if purpose == "verify":
+                    self._read({"type": "field", "value": checksum["target"]}, known)
+
+    def _with_stacks(self) -> frozenset[_Field]:
         for elements in self._stacks.values():  # push and pop move what is left, too
             names = {name for header, name in self._found if header in elements}
             self._found |= {(header, name) for header in elements for name in names}
@@ -94,6 +145,9 @@ class _Exposure:
                     known = self._made_valid(target["value"], known)
                 case "extract" | "extract_VL":
                     self._read(operation["parameters"][1:], known)
+                    if target["type"] != "stack":
+                        known = known - self._beside(target)
+                        self._left |= self._beside(target)
                 case "primitive":
                     known = self._statements([target], known)
                 case "set":
@@ -103,6 +157,13 @@ class _Exposure:
                     self._read(operation["parameters"], known)
         self._read(state["transition_key"], known)
         return known
+
+    def _beside(self, target: _Node) -> set[str]:
+        """Return the headers of all unions one of which an extraction fills."""
+        if target["type"] == "regular":
+            return {other for union in self._unions.values() if target["value"] in union for other in union}
+        name = target["value"][0]
+        return {header for union, headers in self._unions.items() if union.startswith(f"{name}[") for header in headers}
 
     def _pipeline(self, pipeline: _Node) -> None:
         kinds = ("tables", "conditionals", "action_calls")
@@ -193,18 +254,25 @@ class _Exposure:
             case "add_header" if parameters[0]["type"] == "header":
                 return self._made_valid(parameters[0]["value"], known)
             case "remove_header" | "add_header":
-                return known - self._meant(parameters[0])
+                return known - self._lost(parameters[0])
             case "assign_header":
                 target, source = parameters
                 if target["type"] == source["type"] == "header" and source["value"] in known:
                     return self._made_valid(target["value"], known)
-                return known - self._meant(target)
+                return known - self._lost(target)
             case operation if operation in _MOVES:
-                return known - self._meant(parameters[0])
+                return known - self._lost(parameters[0])
         return known
+
+    def _lost(self, node: _Node) -> set[str]:
+        """Note that what a node may stand for may become invalid."""
+        found = self._meant(node)
+        self._left |= found
+        return found
 
     def _made_valid(self, header: str, known: _Headers) -> _Headers:
         siblings = {other for union in self._unions.values() if header in union for other in union}
+        self._left |= siblings
         return known - siblings | {header}
 
     def _meant(self, node: _Node) -> set[str]:
@@ -221,11 +289,18 @@ class _Exposure:
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def _written(self, node: _Node, known: _Headers) -> None:
-        """Read what a target depends on: the index into a stack."""
+        """Read what a target depends on, the index into a stack, and note assignments to what may be invalid."""
         node = _inside(node)
+        if node.get("type") == "field" and not isinstance(node["value"][0], dict) and node["value"][0] not in known:
+            self._left.add((node["value"][0], node["value"][1]))
+        if node.get("type") == "stack_field":
+            self._left |= {(header, node["value"][1]) for header in self._stacks[node["value"][0]]}
         if node.get("type") == "expression":
             self._read([node["value"].get("right") if node["value"]["op"] != "access_field" else None], known)
             left = node["value"].get("left")
+            if node["value"]["op"] == "access_field":
+                number = node["value"]["right"]
+                self._left |= {(h, self._types[self._kinds[h]][number]) for h in self._meant(node["value"]["left"])}
             if isinstance(left, dict) and left.get("type") == "expression":
                 self._read(left["value"].get("right"), known)
 

@@ -65,7 +65,7 @@ class ExpressionCompiler:
     @property
     def references(self) -> References:
         """Resolver of the names in nodes."""
-        return References(self.layout, self.index)
+        return References(self.layout, self.place)
 
     def value(self, node: Json) -> str:
         """Return an expression for a boolean, or for the low 64 bits of a number."""
@@ -79,6 +79,14 @@ class ExpressionCompiler:
         if found.num_words == 1:
             return self.words(node, 1)
         return call("index", found.num_words, self.words(node, found.num_words))
+
+    def place(self, node: Json) -> str:
+        """Return an expression for an index into a stack or array; a negative one is behind the end."""
+        found = self.range_of(node)
+        if not found.signed:
+            return self.index(node)
+        words = self.words(node, found.num_words)
+        return words if found.num_words == 1 else call("index", found.num_words, words)
 
     def is_boolean(self, node: Json) -> bool:
         """Return whether a node is a condition and not a number."""
@@ -120,6 +128,10 @@ class ExpressionCompiler:
                 return chosen(((when, f"({_is_valid(header)})") for when, header in candidates), "False")
 
     def _comparison(self, operation: str, left: Json, right: Json) -> str:
+        variable = [self.references.variable(node) for node in (left, right)]
+        if operation in ("==", "!=") and variable[0] and variable[1]:
+            equal = _are_equal(variable[0], variable[1], left)
+            return equal if operation == "==" else f"(not {equal})"
         joined = self.range_of(left).joined(self.range_of(right))
         count = joined.num_words
         one, other = self.words(left, count), self.words(right, count)
@@ -147,6 +159,8 @@ class ExpressionCompiler:
         fields = self.references.fields(node)
         if fields is not None:
             _, field = fields[0]
+            if field.most_bytes:
+                raise UnsupportedError(f"the variable-length field {field.name} as a number", node)
             return signed_range(field.bits) if field.signed else unsigned_range(field.bits)
         match kind:
             case "hexstr":
@@ -188,6 +202,7 @@ class ExpressionCompiler:
             return resized(f"(U(1) if {self.boolean(node)} else U(0))", 1, count)
         fields = self.references.fields(node)
         if fields is not None:
+            self.range_of(node)
             return self._field(fields, count)
         match kind:
             case "hexstr":
@@ -300,6 +315,21 @@ class ExpressionCompiler:
         name = "divided" if operands["op"] == "/" else "remainder"
         source = f"{name}({self.words(operands['left'], 1)}, {self.words(operands['right'], 1)})"
         return resized(source, 1, count)
+
+
+def variable_words(one: Header, other: Header, node: Json) -> list[tuple[int, int]]:
+    """Return the words of two variable-length fields of one type, pair by pair, their lengths first."""
+    assert one.variable is not None
+    assert other.variable is not None
+    if one.variable.most_bytes != other.variable.most_bytes:
+        raise UnsupportedError(f"{one.variable.name} and {other.variable.name} of different lengths", node)
+    words = zip(one.variable.words, other.variable.words, strict=True)
+    return [(one.length_word, other.length_word), *words]
+
+
+def _are_equal(one: Header, other: Header, node: Json) -> str:
+    tests = [f"{word(left)} == {word(right)}" for left, right in variable_words(one, other, node)]
+    return f"({' and '.join(tests)})"
 
 
 def first_words(parameters: tuple[int, ...]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from emulator.compiler.expressions import ExpressionCompiler, constant, word
+from emulator.compiler.expressions import ExpressionCompiler, constant, variable_words, word
 from emulator.compiler.layout import Header, Json, Layout, Stack, UnsupportedError
 from emulator.compiler.references import branches
 
@@ -28,6 +28,12 @@ class HeaderCompiler:
                 return self._assign(*parameters)
             case "assign_header_stack":
                 return self._assign_stack(*(self._layout.stacks[node["value"]] for node in parameters))
+            case "assign_VL":
+                target, source = (self._expressions.references.variable(part) for part in parameters)
+                if target is None or source is None:
+                    raise UnsupportedError("a variable-length field and a number in an assignment", node)
+                pairs_of_words = variable_words(target, source, node)
+                return [f"{word(to)} = {word(of)}" for to, of in pairs_of_words]
             case "assign_union":
                 pairs = zip(*(self._layout.unions[node["value"]] for node in parameters), strict=True)
                 return [line for target, source in pairs for line in self._copy(target, source)]

@@ -14,9 +14,18 @@ MAX_REPEATS = 1 << 16
 JUMPS = frozenset({"_jump", "_jump_if_zero"})
 
 
-def repeats(actions: list[_Node]) -> bool:
-    """Return whether any of the actions may jump back."""
-    return any(is_loop(action["primitives"]) for action in actions)
+HALTS = frozenset({"assert", "assume"})
+"""Primitives that halt a packet where their condition does not hold."""
+
+REPEATED, FAILED = 1, 2
+"""Why a packet is halted, in its word for this: a loop was repeated too often, or an assertion has failed."""
+
+
+def may_halt(actions: list[_Node]) -> bool:
+    """Return whether any of the actions may halt a packet: one that may jump back, or one with an assertion."""
+    return any(
+        is_loop(action["primitives"]) or any(node["op"] in HALTS for node in action["primitives"]) for action in actions
+    )
 
 
 def is_loop(primitives: list[_Node]) -> bool:
@@ -24,13 +33,13 @@ def is_loop(primitives: list[_Node]) -> bool:
     return any(_may_go_back(position, node) for position, node in enumerate(primitives) if node["op"] in JUMPS)
 
 
-def jump(node: _Node, position: int, target: str, repeats_word: int | None) -> list[str]:
+def jump(node: _Node, position: int, target: str, halt_word: int | None) -> list[str]:
     """Return the lines that continue at ``target``, an expression, after the primitive at ``position``."""
     lines = [f"resume = np.int64({target})"]
     if not _may_go_back(position, node):
         return lines
     lines += [f"if resume <= {position}:", "    repeats += 1", f"    if repeats <= {MAX_REPEATS}:", "        continue"]
-    return [*lines, f"    phv[{repeats_word}] = U(1)", "    break"]
+    return [*lines, f"    phv[{halt_word}] = U({REPEATED})", "    break"]
 
 
 def in_order(made: list[list[str]], *, loops: bool) -> list[str]:

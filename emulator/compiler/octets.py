@@ -82,3 +82,22 @@ def write_2(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
 def write_1(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64) -> None:
     """Write the low 8 bits of a number as a byte."""
     octets[at] = value
+
+
+@inlined
+def read_left(octets: NDArray[np.uint8], at: np.uint64, size: np.uint64, first: np.uint64) -> np.uint64:
+    """Read eight bytes from the one numbered ``first`` on; those from ``size`` on are zeros."""
+    value = np.uint64(0)
+    for number in range(8):
+        value = value << np.uint64(8)
+        if first + np.uint64(number) < size:
+            value = value | np.uint64(octets[at + first + np.uint64(number)])
+    return value
+
+
+@inlined
+def write_left(octets: NDArray[np.uint8], at: np.uint64, value: np.uint64, size: np.uint64, first: np.uint64) -> None:
+    """Write a number as eight bytes from the one numbered ``first`` on, without those from ``size`` on."""
+    for number in range(8):
+        if first + np.uint64(number) < size:
+            octets[at + first + np.uint64(number)] = value >> np.uint64(56 - 8 * number)

@@ -4,7 +4,7 @@ Without loops, each state is a function that calls the next one. With a loop, on
 switches between them. Every iteration of a loop extracts something, so every packet ends it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
@@ -12,19 +12,22 @@ from emulator.compiler.functions import Function, function_name
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import WORD_BITS, Header, Json, Layout, Stack, UnsupportedError, part_of
 from emulator.compiler.references import branches
-from emulator.compiler.wire import bits_source, extract_source
+from emulator.compiler.tables import Resources
+from emulator.compiler.wire import bits_source, extract_source, extract_variable_source
 from emulator.engine.state import OCTETS
 
-STATE_PARAMETERS = "phv, octets, at, end"
 PACKET_TOO_SHORT = "PacketTooShort"
 STACK_OUT_OF_BOUNDS = "StackOutOfBounds"
+HEADER_TOO_SHORT = "HeaderTooShort"
 INVALID_ARGUMENT = "ParserInvalidArgument"
+
+_EXTRACTS = ("extract", "extract_VL")
 
 Goto = Callable[[str | None], list[str]]
 """Returns the lines that continue with a state, or end the parser."""
 
 
-def parser_functions(program: Json, layout: Layout, actions: ActionCompiler) -> list[Function]:
+def parser_functions(program: Json, layout: Layout, actions: ActionCompiler, resources: Resources) -> list[Function]:
     """Return one function per parser state, callees first, or one for all; each returns the payload's offset in bytes.
 
     In a state, ``at`` is the first byte not yet extracted and ``end`` the end of the packet.
@@ -43,16 +46,16 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler) -> 
             return ["return at"]
         if has_loop:
             return [f"step = {numbers[following]}", "continue"]
-        return [f"return {names[following]}({STATE_PARAMETERS})"]
+        return [f"return {names[following]}({layout.state_parameters})"]
 
-    bodies = {name: _StateCompiler(states[name], layout, actions, errors, goto).lines() for name in order}
+    bodies = {name: _StateCompiler(states[name], layout, actions, resources, errors, goto).lines() for name in order}
     if not has_loop:
-        functions = [Function(names[name], STATE_PARAMETERS, body) for name, body in bodies.items()]
-        return [*functions, Function("parse", STATE_PARAMETERS, goto(parser["init_state"]))]
+        functions = [Function(names[name], layout.state_parameters, body) for name, body in bodies.items()]
+        return [*functions, Function("parse", layout.state_parameters, goto(parser["init_state"]))]
     lines = [f"step = {numbers[parser['init_state']]}", "while True:"]
     for name, number in numbers.items():
         lines += [f"    if step == {number}:", *(f"        {line}" for line in bodies[name])]
-    return [Function("parse", STATE_PARAMETERS, lines)]
+    return [Function("parse", layout.state_parameters, lines)]
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
@@ -71,8 +74,9 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
             return 0
         ahead = _lookahead_bytes(states[name])
         for operation in states[name]["parser_ops"]:
-            if operation["op"] == "extract":
-                ahead += _extracted(operation, layout)[0].num_bytes
+            if operation["op"] in _EXTRACTS:
+                header = _extracted(operation, layout)[0]
+                ahead += header.num_bytes + (header.variable.most_bytes if header.variable else 0)
         return ahead + max((longest(transition["next_state"]) for transition in states[name]["transitions"]), default=0)
 
     found = longest(parser["init_state"])
@@ -119,7 +123,7 @@ def _require_progress(states: dict[str, Json], layout: Layout) -> None:
 
 def _extracts(state: Json, layout: Layout) -> bool:
     with part_of(state, _place(state)):
-        extracted = [_extracted(operation, layout) for operation in state["parser_ops"] if operation["op"] == "extract"]
+        extracted = [_extracted(operation, layout) for operation in state["parser_ops"] if operation["op"] in _EXTRACTS]
     return any(header.num_bytes for header, _ in extracted)
 
 
@@ -157,6 +161,9 @@ def _extracted(operation: Json, layout: Layout) -> tuple[Header, Stack | None]:
         case "stack":
             stack = layout.stacks[target["value"]]
             return stack.headers[0], stack
+        case "union_stack":
+            stack = layout.union_stacks[tuple(target["value"])]
+            return stack.headers[0], stack
     raise UnsupportedError(f"extraction into a {target['type']!r}", operation)
 
 
@@ -181,12 +188,14 @@ class _StateCompiler:
         state: Json,
         layout: Layout,
         actions: ActionCompiler,
+        resources: Resources,
         errors: dict[str, int],
         goto: Goto,
     ) -> None:
         self._state = state
         self._layout = layout
         self._actions = actions
+        self._resources = resources
         self._errors = errors
         self._goto = goto
         self._headers = HeaderCompiler(layout, ExpressionCompiler(layout))
@@ -221,6 +230,8 @@ class _StateCompiler:
                     )
                     lines.append(f"{following} += U(1)")
                 return [*lines, f"at += U({header.num_bytes})"]
+            case "extract_VL":
+                return self._extract_variable(operation, expressions.index(parameters[1]))
             case "set":
                 fields = expressions.references.targets(parameters[0])
                 cases = [(when, assigned(f, expressions.words(parameters[1], len(f.words)))) for when, f in fields]
@@ -237,6 +248,26 @@ class _StateCompiler:
                 [statement] = parameters
                 return self._actions.statement(statement)
         raise UnsupportedError(f"parser operation {operation['op']!r}")
+
+    def _extract_variable(self, operation: Json, bits: str) -> list[str]:
+        """Extract a header with a field of so many bits, with BMv2's errors in its order."""
+        header, stack = _extracted(operation, self._layout)
+        if header.variable is None:
+            raise UnsupportedError(f"a length for header {header.name!r}, which has no variable-length field")
+        lines = [] if stack is None else self._require_room(stack)
+        lines += [f"bits = {bits}", "if bits & U(7) != U(0):", *self._failing(INVALID_ARGUMENT), "size = bits >> U(3)"]
+        lines += self._require(f"size + {constant(header.num_bytes)}")
+        lines += [f"if size > {constant(header.variable.most_bytes)}:", *self._failing(HEADER_TOO_SHORT)]
+        if stack is None:
+            lines += [*self._extract(header), *extract_variable_source(header, "size")]
+        else:
+            following = word(stack.next_word)
+            cases: list[tuple[str | None, list[str]]] = [
+                (f"{following} == U({n})", [*self._extract(h), *extract_variable_source(h, "size")])
+                for n, h in enumerate(stack.headers)
+            ]
+            lines += [*branches(cases), f"{following} += U(1)"]
+        return [*lines, f"at += size + {constant(header.num_bytes)}"]
 
     def _extract(self, header: Header) -> list[str]:
         return [*extract_source(header), *self._headers.valid(header)[1:]]
@@ -263,10 +294,37 @@ class _StateCompiler:
                         for test in _key_tests(number, count, value, mask)
                     ]
                     lines += [f"if {' and '.join(tests)}:", *(f"    {line}" for line in goto)]
+                case "parse_vset":
+                    mask = transition["mask"]
+                    masks = _split(mask, widths) if mask else [None] * len(widths)
+                    lines += self._member_lines(transition["value"], counts, masks)
+                    lines += ["if is_member:", *(f"    {line}" for line in goto)]
                 case other:
                     raise UnsupportedError(f"transition of type {other!r}")
         # As on BMv2, a packet that matches no case is parsed without an error.
         return [*lines, *self._goto(None)]
+
+    def _member_lines(self, name: str, counts: list[int], masks: Sequence[int | None]) -> list[str]:
+        """Return the lines that tell whether the key is in a value set; members have as many words as the key."""
+        tests, place = [], 0
+        for number, (count, mask) in enumerate(zip(counts, masks, strict=True)):
+            for position in range(count):
+                part = f"key_{number}_{count}" + (f"[{position}]" if count > 1 else "")
+                member = f"memory[member + U({place})]"
+                if mask is not None:
+                    kept = constant(mask >> 64 * position)
+                    part, member = f"({part} & {kept})", f"({member} & {kept})"
+                tests.append(f"{part} == {member}")
+                place += 1
+        return [
+            f"members = memory[block + U({self._resources.value_set_descriptor(name)})]",
+            "is_member = False",
+            "member = members + U(1)",
+            "for _ in range(memory[members]):",
+            f"    if {' and '.join(tests)}:",
+            "        is_member = True",
+            f"    member += U({place})",
+        ]
 
     def _require(self, num_bytes: int | str) -> list[str]:
         """End the parser with an error if the packet is too short."""

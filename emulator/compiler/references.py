@@ -64,11 +64,21 @@ class References:
                 ]
         return None
 
+    def variable(self, node: Json) -> Header | None:
+        """Return the header whose variable-length field a node names; None if it names none."""
+        node = unwrapped(node)
+        if node["type"] != "field" or isinstance(node["value"][0], dict) or node["value"][1] == "$valid$":
+            return None
+        header = self._layout.headers[node["value"][0]]
+        return header if header.fields[node["value"][1]].most_bytes else None
+
     def targets(self, node: Json) -> Candidates[Field]:
         """Return the field that a node names, for writing. Raises UnsupportedError if it names none."""
         fields = self.fields(node)
         if fields is None:
             raise UnsupportedError(f"assignment to a {unwrapped(node)['type']!r}", node)
+        if fields[0][1].most_bytes:
+            raise UnsupportedError(f"a number for the variable-length field {fields[0][1].name}", node)
         return fields
 
 

@@ -83,6 +83,8 @@ class CopyCompiler:
             if element["type"] != "field":
                 raise UnsupportedError(f"element of type {element['type']!r} in field list {node['name']!r}", node)
             field = self._layout.field(element["value"])
+            if field.most_bytes:
+                raise UnsupportedError(f"variable-length field {field.name} in field list {node['name']!r}", node)
             found += range(field.word, field.word + -(-field.bits // _WORD_BITS))
         return found
 
@@ -108,7 +110,7 @@ class CopyCompiler:
         """Return the function that parses a packet's headers from its bytes again."""
         lines = [f"for index in range(U({self._layout.initial_words})):", "    phv[index] = U(0)"]
         lines += ["phv[INGRESS_PORT_WORD] = port", parse_call(self._layout)]
-        return Function("reparse", "phv, octets, at, length, port", lines)
+        return Function("reparse", "phv, octets, at, length, port, memory, block", lines)
 
     def _ask_nothing(self) -> Function:
         """Return the function that clears all requests."""
@@ -120,9 +122,12 @@ def invalidate(layout: Layout) -> list[str]:
     """Return the lines that make every header invalid and every stack empty, and clear what is read all the same."""
     lines = [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
     lines += [f"{word(index)} = U(0)" for index in layout.exposed_words]
-    return lines + [f"{word(stack.next_word)} = U(0)" for stack in layout.stacks.values()]
+    if layout.digest_word is not None:
+        lines.append(f"{word(layout.digest_word)} = U(0)")
+    return lines + [f"{word(index)} = U(0)" for index in layout.next_words]
 
 
 def parse_call(layout: Layout) -> str:
     """Return the line that parses a packet and records the payload's offset."""
-    return f"{word(layout.payload_word)} = parse(phv, octets, at, at + min(U(length), U({OCTETS}))) - at"
+    arguments = layout.state_parameters.replace("end", f"at + min(U(length), U({OCTETS}))")
+    return f"{word(layout.payload_word)} = parse({arguments}) - at"

@@ -27,17 +27,18 @@ class Survivors:
 def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
     """Return the words that survive a queue, given the functions called ``before`` and ``after`` it.
 
-    A row begins with the validity of headers, their exposed fields and the metadata. Then come the fields of the valid
-    headers, without gaps. Several small values share a word.
+    A row begins with the validity of headers, the fields that may be read in invalid ones, and the metadata. Then come
+    the fields of the valid headers, without gaps. Several small values share a word.
     """
     alive = _words(functions, before) & _words(functions, after)
     headers = [header for header in layout.headers.values() if not header.metadata]
-    always = [index for index in range(layout.initial_words) if index in alive]
+    by_header = {*layout.exposed_words} - layout.kept_words
+    always = [index for index in range(layout.initial_words) if index in alive and index not in by_header]
     store, load, used = _packed(layout, [*always, layout.payload_word])
     load = [f"for index in range({constant(layout.initial_words)}):", "    phv[index] = U(0)", *load]
     for header in headers:
         words = [index for field in header.fields.values() for index in field.words]
-        fields = [index for index in words if index in alive and index >= layout.initial_words]
+        fields = [index for index in words if index in alive and (index >= layout.initial_words or index in by_header)]
         if fields:
             stored, loaded, size = _packed(layout, fields)
             test = f"if {word(header.valid_word)} != U(0):"

@@ -1,6 +1,6 @@
 """Shape of a program's tables, profiles and counters, shared by compiled code and the control plane."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -191,6 +191,20 @@ class Register:
 
 
 @dataclass(frozen=True)
+class ValueSet:
+    """A value set of the parser: a member has a value for each part of the key, of these widths."""
+
+    name: str
+    size: int
+    widths_bits: tuple[int, ...]
+
+    @property
+    def member_words(self) -> int:
+        """Words of a member."""
+        return sum(words_of(bits) for bits in self.widths_bits)
+
+
+@dataclass(frozen=True)
 class Resources:
     """All objects of a program that the control plane can write, and the layout of a switch's descriptor block.
 
@@ -205,6 +219,7 @@ class Resources:
     meters: dict[str, Meter]
     action_numbers: dict[int, int]
     replicates: bool = False
+    value_sets: dict[str, ValueSet] = field(default_factory=dict)
 
     def table_descriptor(self, table: Table) -> int:
         """Return the offset of a table's descriptor in a switch's block."""
@@ -239,20 +254,23 @@ class Resources:
         """Words of one switch's descriptor block."""
         return self.random_word + 1
 
+    def value_set_descriptor(self, name: str) -> int:
+        """Return the offset of the word that points to a value set."""
+        return self.group_descriptor + 2 * self.replicates + list(self.value_sets).index(name)
+
     @property
     def random_word(self) -> int:
         """Offset of the state of a switch's random numbers."""
-        return self.group_descriptor + 2 * self.replicates
+        return self.group_descriptor + 2 * self.replicates + len(self.value_sets)
 
 
 def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for constructs that the emulator does not execute: digests, ageing, some meters.
+    Raises UnsupportedError for constructs that the emulator does not execute: externs, ageing, some meters.
     """
-    for construct in ("learn_lists", "extern_instances"):
-        if program.get(construct):
-            raise UnsupportedError(f"{construct.replace('_', ' ')} ({program[construct][0]['name']})")
+    if program.get("extern_instances"):
+        raise UnsupportedError(f"extern instances ({program['extern_instances'][0]['name']})")
     profiles: dict[str, Profile] = {}
     meters = {node["name"]: _meter(node, layout) for node in program.get("meter_arrays", ())}
     tables: dict[str, Table] = {}
@@ -275,7 +293,36 @@ def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
         node["name"]: Register(node["name"], node["size"], node["bitwidth"]) for node in program["register_arrays"]
     }
     arrays = {name: meter for name, meter in meters.items() if meter.target is None}
-    return Resources(tables, profiles, counters, registers, arrays, action_numbers, replicates)
+    sets = _value_sets(program, layout)
+    return Resources(tables, profiles, counters, registers, arrays, action_numbers, replicates, sets)
+
+
+def _value_sets(program: Json, layout: Layout) -> dict[str, ValueSet]:
+    """Return the value sets that the parser uses; their members are as wide as the keys that are looked up in them."""
+    sizes = {node["name"]: node["max_size"] for node in program.get("parse_vsets", ())}
+    found: dict[str, ValueSet] = {}
+    for parser in program["parsers"]:
+        for state in parser.get("parse_states", ()):
+            for transition in state["transitions"]:
+                if transition["type"] == "parse_vset":
+                    name = transition["value"]
+                    widths = tuple(_key_part_bits(part, layout) for part in state["transition_key"])
+                    before = found.setdefault(name, ValueSet(name, sizes[name], widths))
+                    if before.widths_bits != widths:
+                        raise UnsupportedError(f"value set {name!r} for keys of different widths", state)
+    return found
+
+
+def _key_part_bits(part: Json, layout: Layout) -> int:
+    match part["type"]:
+        case "field":
+            return layout.field(part["value"]).bits
+        case "stack_field":
+            stack, name = part["value"]
+            return layout.stacks[stack].headers[0].fields[name].bits
+        case "lookahead":
+            return int(part["value"][1])
+    raise UnsupportedError(f"transition key of type {part['type']!r}")
 
 
 def _meter(node: Json, layout: Layout) -> Meter:
@@ -370,6 +417,8 @@ def _key(node: Json, layout: Layout) -> tuple[KeyField, ...]:
             name = key.get("name") or ".".join(key["target"])
             raise UnsupportedError(f"{key['match_type']} match on {name!r} in table {node['name']!r}", node)
         kind, field = MatchKind(key["match_type"]), layout.field(key["target"])
+        if field.most_bytes:
+            raise UnsupportedError(f"match on the variable-length field {field.name} in table {node['name']!r}", node)
         alone = kind in (MatchKind.LPM, MatchKind.RANGE) or len(field.words) > 1
         if used + field.bits > WORD_BITS or alone:
             current, used = current + 1, 0

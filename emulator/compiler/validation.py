@@ -30,16 +30,21 @@ _PARAMETERS = {
     "_jump_if_zero": 2,
     "add_header": 1,
     "advance": 1,
+    "assert": 1,
     "assign": 2,
+    "assign_VL": 2,
     "assign_header": 2,
     "assign_header_stack": 2,
     "assign_union": 2,
+    "assume": 1,
     "clone_egress_pkt_to_egress": 2,
     "clone_ingress_pkt_to_egress": 2,
     "count": 2,
     "execute_meter": 3,
     "exit": 0,
     "extract": 1,
+    "generate_digest": 2,
+    "extract_VL": 2,
     "modify_field_rng_uniform": 3,
     "modify_field_with_hash_based_offset": 4,
     "pop": 2,
@@ -132,8 +137,9 @@ class _Validation:
             self._field(owner, node["target"])
             _require(owner, "calculation", node["calculation"], self._names["calculations"])
             self._values(owner, node)
-        for owner, node in _named("field list", self.program.get("field_lists", [])):
-            self._values(owner, node)
+        for kind, lists in (("field list", "field_lists"), ("digest", "learn_lists")):
+            for owner, node in _named(kind, self.program.get(lists, [])):
+                self._values(owner, node)
         for owner, action in _named("action", self.program["actions"]):
             for parameter in action["runtime_data"]:
                 _require_width(f"parameter {parameter['name']!r} of {owner}", parameter["bitwidth"])
@@ -208,6 +214,9 @@ class _Validation:
                 for transition in state["transitions"]:
                     if transition["next_state"] is not None:
                         _require(owner, "parser state", transition["next_state"], states)
+                    if transition["type"] == "parse_vset":
+                        sets = {node["name"] for node in self.program.get("parse_vsets", ())}
+                        _require(owner, "value set", transition["value"], sets)
                     if transition["type"] == "hexstr" and not state["transition_key"]:
                         raise _corrupt(owner, f"compares nothing with {transition['value']!r}")
                     if transition.get("mask") is not None:
@@ -219,6 +228,8 @@ class _Validation:
             self._values(owner, node.get("primitives", []))
 
     def _arrays(self) -> None:
+        for owner, node in _named("value set", self.program.get("parse_vsets", [])):
+            _require_number(owner, "a size of", node["max_size"])
         for kind in ("counter", "meter", "register"):
             for owner, node in _named(kind, self.program.get(f"{kind}_arrays", [])):
                 if "size" in node:
@@ -312,6 +323,10 @@ class _Validation:
                 number = int(parameters[_FIELD_LISTS[operation]]["value"], 16)
                 lists = {0, *(node["id"] for node in self.program["field_lists"])}
                 _require(f"{operation!r} in {owner}", "the field list with id", number, lists)
+        if operation == "generate_digest" and parameters is not None:
+            _require_hexadecimal(f"{operation!r} in {owner}", parameters[1].get("value"))
+            numbers = {node["id"] for node in self.program.get("learn_lists", ())}
+            _require(f"{operation!r} in {owner}", "the digest with id", int(parameters[1]["value"], 16), numbers)
         if operation == "access_field":
             _require_number(owner, "a field of the number", node["right"])
 
@@ -334,6 +349,8 @@ class _Validation:
                     _require_width(f"a lookahead of {owner}", number)
             case "hexstr":
                 _require_hexadecimal(owner, value)
+            case "header" if isinstance(value, str) and value in self._names["header_unions"]:
+                pass  # p4c calls an element of a stack of unions a header
             case str() if kind in _LISTS:
                 _require(owner, kind.replace("_", " "), value, self._names[_LISTS[kind]])
 

@@ -36,6 +36,25 @@ def emit_source(header: Header) -> list[str]:
     return lines
 
 
+def extract_variable_source(header: Header, size: str) -> list[str]:
+    """Return the lines that fill a variable-length field of ``size`` bytes behind a header's others."""
+    assert header.variable is not None
+    lines = [f"{word(header.length_word)} = {size}"]
+    for number, index in enumerate(reversed(header.variable.words)):
+        lines.append(f"{word(index)} = read_left(octets, at + U({header.num_bytes}), {size}, U({8 * number}))")
+    return lines
+
+
+def emit_variable_source(header: Header) -> list[str]:
+    """Return the lines that write a variable-length field behind a header's others."""
+    assert header.variable is not None
+    size = word(header.length_word)
+    return [
+        f"write_left(octets, at + U({header.num_bytes}), {word(index)}, {size}, U({8 * number}))"
+        for number, index in enumerate(reversed(header.variable.words))
+    ]
+
+
 def _chunks(num_bytes: int) -> list[tuple[int, int]]:
     """Cut a header into chunks that are read and written at once; return first byte and number of bytes of each."""
     chunks, first = [], 0
@@ -50,7 +69,7 @@ def _pieces(header: Header) -> list[tuple[str, int, int]]:
     """Return an expression for every word of a header, and the header bits that it holds: the first, and how many."""
     return [
         (word(index), start, size)
-        for field in header.fields.values()
+        for field in header.fixed_fields
         for index, (start, size) in zip(field.words, _cut(field.bit_offset, field.bits), strict=True)
     ]
 

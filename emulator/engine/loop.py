@@ -2,31 +2,57 @@
 
 It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
 ``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
-``# end`` appear only in programs that copy packets, those between ``# repeats`` and ``# end`` only where actions have
-loops, and those between ``# wires`` and ``# end`` only where real interfaces are attached.
+``# end`` appear only in programs that copy packets, those between ``# halts`` and ``# end`` only where actions may halt
+a packet, those between ``# learns`` and ``# end`` only where they ask for digests, and those between ``# wires`` and
+``# end`` only where real interfaces are attached.
 """
 
 import re
 
 from emulator.engine.replication import REPLICATION_SOURCE
 
-_SECTION = re.compile(r"^ *# (replication|repeats|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^ *# (replication|halts|learns|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
-def loop_source(*, replicates: bool, repeats: bool, is_wired: bool) -> str:
+def loop_source(*, replicates: bool, halts: bool, learns: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
-    wanted = {"replication": replicates, "repeats": repeats, "wires": is_wired}
-    parts = [REPLICATION_SOURCE] * replicates + [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
+    wanted = {"replication": replicates, "halts": halts, "learns": learns, "wires": is_wired}
+    parts = [REPLICATION_SOURCE] * replicates + [_LEARN_SOURCE] * learns + [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
     return "\n".join(_SECTION.sub(lambda found: found[2] if wanted[found[1]] else "", part) for part in parts)
 
+
+_LEARN_SOURCE = '''
+@njit(**INNER_OPTIONS)
+def learn(state, switch):
+    """Capture the digest that ingress has asked for, on the switch's link to nowhere."""
+    first = len(state.links) - len(state.ready)
+    # replication
+    first -= len(state.ready)
+    # end
+    # wires
+    if state.scalars[CAPTURES] + 1 == len(state.captures):
+        state.wires[UNHEARD] += 1
+        return
+    # end
+    packet = take_packet(state)
+    size = write_digest(state.phv, state.octets, U(octets_of(state, packet)))
+    state.phv[DIGEST_WORD] = U(0)
+    state.packets[packet, PACKET_LENGTH] = state.packets[packet, PACKET_STORED] = size
+    state.packets[packet, PACKET_FLOW] = NONE
+    deliver(state, first + switch, packet)
+'''
 
 _LOOP_SOURCE = '''
 @njit(forceinline=True, **INNER_OPTIONS)
 def forward(state, memory, switch, packet, port):
     """A packet has passed ingress: it joins a queue of its egress port."""
-    # repeats
-    if port == ENDLESS:
-        state.drops[switch, TOO_MANY_REPEATS] += 1
+    # learns
+    if state.phv[DIGEST_WORD]:
+        learn(state, switch)
+    # end
+    # halts
+    if port == HALTED:
+        state.drops[switch, TOO_MANY_REPEATS + np.int64(state.phv[HALT_WORD]) - 1] += 1
         release_packet(state, packet)
         return
     # end
@@ -133,7 +159,12 @@ def start(state, memory, link):
             packets[packet, PACKET_LENGTH] += size - payload
             packets[packet, PACKET_STORED] += size - payload
             break
-        state.drops[switch, BY_PROGRAM if size == DROPPED else TOO_LONG if size == TOO_LARGE else TOO_MANY_REPEATS] += 1
+        reason = BY_PROGRAM if size == DROPPED else TOO_LONG
+        # halts
+        if size == HALTED:
+            reason = TOO_MANY_REPEATS + np.int64(state.phv[HALT_WORD]) - 1
+        # end
+        state.drops[switch, reason] += 1
         release_packet(state, packet)
         # replication
         links[link, LINK_STARTS_PS] = NEVER_PS

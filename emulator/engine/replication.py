@@ -52,7 +52,8 @@ def clone(state, memory, switch, packet, at_ingress):
     to = row_of(state, other)
     if at_ingress:
         length, port = state.packets[other, PACKET_LENGTH], rows[row + ARRIVAL_PORT_WORD]
-        reparse(phv, state.octets, U(octets_of(state, other)), length, port)
+        block = U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS])
+        reparse(phv, state.octets, U(octets_of(state, other)), length, port, memory, block)
         store(phv, rows, U(to))
     renew(rows, to, row, fields, INGRESS_CLONE if at_ingress else EGRESS_CLONE)
     rows[to + PASSES_WORD] += U(1)
@@ -113,9 +114,9 @@ def after_ingress(state, memory, switch, packet):
 def after_egress(state, memory, switch, packet):
     """Clone a packet where egress has asked for it, and write its headers; gives what ``finish`` does."""
     phv, rows, row = state.phv, state.words, row_of(state, packet)
-    # repeats
-    if phv[REPEATS_WORD]:
-        return ENDLESS
+    # halts
+    if phv[HALT_WORD]:
+        return HALTED
     # end
     store(phv, rows, U(row))
     if phv[CLONE_SESSION_WORD]:

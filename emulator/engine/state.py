@@ -123,8 +123,8 @@ SCALARS: Final = 14
 
 # Drop reasons, as columns of ``drops``. Each switch has a row; the last row, at index NONE, counts the losses of hosts.
 BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN, NO_GROUP, TOO_MANY_PASSES = 0, 1, 2, 3, 4, 5, 6, 7
-TOO_MANY_REPEATS = 8
-DROP_REASONS: Final = 9
+TOO_MANY_REPEATS, FAILED_ASSERTION = 8, 9  # in the order of what actions put into a packet's word to halt it
+DROP_REASONS: Final = 10
 
 # Maximum copies of a multicast group or clone session: one for every port.
 MAX_REPLICAS: Final = 511

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from finsy.proto import p4i
-
 from emulator.p4runtime.controller_headers import agreed_header
 from emulator.p4runtime.device_config import (
     CompiledAction,
@@ -18,6 +16,7 @@ from emulator.p4runtime.device_config import (
     DeviceConfig,
 )
 from emulator.p4runtime.differences import LOG, disagreement
+from emulator.p4runtime.digest_types import agreed_digests
 from emulator.p4runtime.dropped import without_dropped
 from emulator.p4runtime.schema import Action, MatchKind, Parameter, Profile, Schema, Table
 
@@ -30,13 +29,13 @@ class _Named(Protocol):
 _Part = TypeVar("_Part", bound=_Named)
 
 
-def agreed(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> Schema:
+def agreed(schema: Schema, config: DeviceConfig) -> Schema:
     """Return the schema of what the program has, with the program's widths.
 
     What p4c has dropped from the program and other harmless differences are logged. Raises RequestError,
     INVALID_ARGUMENT, naming the first object that differs otherwise.
     """
-    schema = without_dropped(p4info, schema, config)
+    schema = without_dropped(schema, config)
     actions = {action.id: action for action in config.actions}
     profiles = _by_name(profile for pipeline in config.pipelines for profile in pipeline.action_profiles)
     tables = _by_name(table for pipeline in config.pipelines for table in pipeline.tables)
@@ -63,6 +62,13 @@ def agreed(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> Schema:
         where, cells = f"register {register.name}", registers[register.name]
         _same(where, "size", register.size, cells.size)
         _same(where, "width in bits", register.width_bits, cells.bitwidth)
+    value_sets = _by_name(config.parse_vsets)
+    for value_set in schema.value_sets.values():
+        where, members = f"value set {value_set.name}", value_sets[value_set.name]
+        _same(where, "size", value_set.size, members.max_size)
+        width_bits = sum(field.width_bits for field in value_set.match_fields)
+        if not any(field.is_translated for field in value_set.match_fields):
+            _same(where, "width in bits", width_bits, members.compressed_bitwidth)
     return replace(
         schema,
         tables=agreed_tables,
@@ -70,6 +76,7 @@ def agreed(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> Schema:
         actions_by_name={action.name: action for action in agreed_actions.values()},
         packet_out=agreed_header(schema.packet_out, config),
         packet_in=agreed_header(schema.packet_in, config),
+        digests=agreed_digests(schema.digests, config),
     )
 
 

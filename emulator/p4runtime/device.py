@@ -6,8 +6,10 @@ from collections.abc import Callable
 import grpc
 from finsy.proto import p4r
 
+from emulator.observations import PacketIn
 from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
+from emulator.p4runtime.digests import Digests
 from emulator.p4runtime.errors import (
     RequestError,
     failed_precondition,
@@ -77,6 +79,20 @@ class Device:
         for send in self.clients.receivers():
             send(p4r.StreamMessageResponse(packet=packet))
 
+    def learn(self, digest: PacketIn) -> None:
+        """Tell the primaries whose roles receive packets of a digest, if a controller has enabled it."""
+        if self._target is not None:
+            self._target.digests.learn(digest.digest, digest.octets, digest.time_ps)
+
+    def acknowledge(self, stream: int, message: p4r.DigestListAck) -> None:
+        """Let the values of a list of digests be told again.
+
+        Raises RequestError: PERMISSION_DENIED unless the stream is that of its role's primary, NOT_FOUND for an unknown
+        list, FAILED_PRECONDITION before a pipeline has been set.
+        """
+        self.clients.require_stream_of_primary(stream)
+        self.require_target().digests.acknowledge(message)
+
     # ---- pipeline ---------------------------------------------------------------------------------------------------
 
     def require_power(self) -> None:
@@ -85,7 +101,12 @@ class Device:
             raise RequestError(grpc.StatusCode.UNAVAILABLE, f"switch {self.switch.name} is down")
 
     def _lose_pipeline(self) -> None:
-        self._target = None
+        self._set_target(None)
+
+    def _set_target(self, target: Target | None) -> None:
+        if self._target is not None and (target is None or target.digests is not self._target.digests):
+            self._target.digests.end()
+        self._target = target
 
     def require_target(self) -> Target:
         """Return the switch with its pipeline. Raises RequestError, FAILED_PRECONDITION, before one has been set."""
@@ -116,10 +137,10 @@ class Device:
         if action == request.RECONCILE_AND_COMMIT and current is not None:
             if not pipeline.is_same_as(current.pipeline):
                 raise unimplemented("RECONCILE_AND_COMMIT of another P4Info is not supported; use VERIFY_AND_COMMIT")
-            self._target = Target(self.switch, pipeline, current.notes)
+            self._set_target(Target(self.switch, pipeline, current.notes, current.digests))
         elif action != request.VERIFY:
             self.switch.clear()
-            self._target = Target(self.switch, pipeline)
+            self._set_target(Target(self.switch, pipeline, digests=Digests(self.clients.receivers)))
 
     def _verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
         compiled = self._program.message

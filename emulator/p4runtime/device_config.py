@@ -103,6 +103,21 @@ class CompiledValueSet(_Part):
     """A value set of the parser."""
 
     name: str
+    max_size: int = 0
+    compressed_bitwidth: int = 0
+
+
+class _Element(_Part):
+    type: str
+    value: tuple[str, ...] = ()
+
+
+class CompiledDigest(_Part):
+    """A list of values that the program tells its controllers."""
+
+    name: str
+    id: int
+    elements: tuple[_Element, ...] = ()
 
 
 _Width = int | Literal["*"]
@@ -137,6 +152,7 @@ class DeviceConfig(_Part):
     meter_arrays: tuple[CompiledArray, ...] = ()
     register_arrays: tuple[CompiledRegister, ...] = ()
     parse_vsets: tuple[CompiledValueSet, ...] = ()
+    learn_lists: tuple[CompiledDigest, ...] = ()
     digest: str = Field(default="", exclude=True)
 
     def __str__(self) -> str:
@@ -153,7 +169,11 @@ class DeviceConfig(_Part):
 
     def key_width_bits(self, field: CompiledKeyField) -> int | None:
         """Return the width of the packet's field in a key; None if the JSON has no such field."""
-        match field.target:
+        return self.element_width_bits(field.target)
+
+    def element_width_bits(self, place: tuple[str, ...]) -> int | None:
+        """Return the width of a field of a packet; None if the JSON has no such field."""
+        match place:
             case (header, "$valid$") if header in self.fields_of:
                 return 1
             case (header, name):

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from finsy.proto import p4i
-
 from emulator.p4runtime.device_config import CompiledTable, DeviceConfig
 from emulator.p4runtime.differences import LOG, disagreement
 from emulator.p4runtime.schema import Schema
@@ -21,7 +19,7 @@ class _Named(Protocol):
 _Object = TypeVar("_Object", bound=_Named)
 
 
-def without_dropped(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) -> Schema:
+def without_dropped(schema: Schema, config: DeviceConfig) -> Schema:
     """Return the schema without what p4c has dropped, which ``dropped`` names.
 
     Raises RequestError, INVALID_ARGUMENT, where the program has another object of the kind instead, because then it is
@@ -42,9 +40,7 @@ def without_dropped(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) ->
     registers = {register.name for register in config.register_arrays}
     kept_registers = _kept("register", schema.registers, registers, registers, dropped)
     value_sets = {value_set.name for value_set in config.parse_vsets}
-    for message in p4info.value_sets:
-        if message.preamble.name not in value_sets:
-            LOG.info("value set %s is not in the compiled program", message.preamble.name)
+    kept_value_sets = _kept("value set", schema.value_sets, value_sets, value_sets, dropped)
     kept_profiles = {
         number: replace(profile, table_ids=tuple(table for table in profile.table_ids if table in kept_tables))
         for number, profile in kept_profiles.items()
@@ -60,6 +56,7 @@ def without_dropped(p4info: p4i.P4Info, schema: Schema, config: DeviceConfig) ->
         counters=kept_counters,
         meters=kept_meters,
         registers=kept_registers,
+        value_sets=kept_value_sets,
         dropped=dropped,
     )
 

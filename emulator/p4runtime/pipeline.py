@@ -49,7 +49,7 @@ def load_pipeline(message: p4r.ForwardingPipelineConfig) -> Pipeline:
         raise invalid_argument("the pipeline has no device config")
     schema = read_schema(message.p4info)
     program = read_device_config(message.p4_device_config)
-    return Pipeline(message, agreed(message.p4info, schema, program), program)
+    return Pipeline(message, agreed(schema, program), program)
 
 
 def compiled_pipeline(p4info_text: str, device_config: bytes) -> Pipeline:

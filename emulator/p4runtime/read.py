@@ -13,6 +13,7 @@ from emulator.p4runtime.registers import read_registers
 from emulator.p4runtime.replication import read_replications
 from emulator.p4runtime.table_entries import read_table_entries
 from emulator.p4runtime.target import Target
+from emulator.p4runtime.value_sets import read_value_sets
 
 MAX_RESPONSE_BYTES = 500_000
 """Some thousand entities, which are put together in some milliseconds. gRPC clients refuse more than 4 MiB."""
@@ -71,6 +72,12 @@ def read_entities(target: Target, request: p4r.Entity) -> Iterator[p4r.Entity]:
         case "register_entry":
             for register in read_registers(target, request.register_entry):
                 yield p4r.Entity(register_entry=register)
+        case "value_set_entry":
+            for value_set in read_value_sets(target, request.value_set_entry):
+                yield p4r.Entity(value_set_entry=value_set)
+        case "digest_entry":
+            for digest in target.digests.read(target.schema, request.digest_entry):
+                yield p4r.Entity(digest_entry=digest)
         case "packet_replication_engine_entry":
             for replication in read_replications(target, request.packet_replication_engine_entry):
                 yield p4r.Entity(packet_replication_engine_entry=replication)

@@ -103,4 +103,8 @@ def _id_of(entity: p4r.Entity) -> int | None:
             return entity.meter_entry.meter_id
         case "register_entry":
             return entity.register_entry.register_id
+        case "value_set_entry":
+            return entity.value_set_entry.value_set_id
+        case "digest_entry":
+            return entity.digest_entry.digest_id
     return None

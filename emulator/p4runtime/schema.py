@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from finsy.proto import p4i
 
 from emulator.p4runtime.controller_packets import PACKET_IN, PACKET_OUT, ControllerHeader, read_controller_header
+from emulator.p4runtime.digest_types import Digest, read_digest
 from emulator.p4runtime.errors import invalid_argument, unimplemented
 
 
@@ -129,6 +130,16 @@ class Register:
     width_bits: int
 
 
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """A value set of the parser; ``match_fields`` are in the order of the key."""
+
+    id: int
+    name: str
+    size: int
+    match_fields: tuple[MatchField, ...]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table; ``match_fields`` are in the order of the key, ``scopes`` has every action it may use."""
@@ -174,6 +185,8 @@ class Schema:
     actions_by_name: Mapping[str, Action]
     packet_out: ControllerHeader
     packet_in: ControllerHeader
+    digests: Mapping[int, Digest] = field(default_factory=dict)
+    value_sets: Mapping[int, ValueSet] = field(default_factory=dict)
     dropped: Mapping[int, str] = field(default_factory=dict)
     """What the P4Info declares and the compiled program no longer has, by id."""
 
@@ -200,6 +213,14 @@ class Schema:
     def register(self, register_id: int) -> Register:
         """Return a register. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
         return self._found(self.registers, "register", register_id)
+
+    def digest(self, digest_id: int) -> Digest:
+        """Return a digest. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
+        return self._found(self.digests, "digest", digest_id)
+
+    def value_set(self, value_set_id: int) -> ValueSet:
+        """Return a value set. Raises RequestError, INVALID_ARGUMENT, for an unknown id."""
+        return self._found(self.value_sets, "value set", value_set_id)
 
     def _found(self, objects: Mapping[int, "_Object"], kind: str, object_id: int) -> "_Object":
         if object_id in self.dropped:
@@ -252,6 +273,8 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
         {action.name: action for action in actions.values()},
         read_controller_header(p4info.controller_packet_metadata, PACKET_OUT, translated),
         read_controller_header(p4info.controller_packet_metadata, PACKET_IN, translated),
+        _unique(read_digest(message, p4info.type_info) for message in p4info.digests),
+        _unique(_value_set(message, translated) for message in p4info.value_sets),
     )
     for table in tables.values():
         for action_id in table.scopes:
@@ -320,6 +343,15 @@ def _table(
         has_idle_timeout=message.idle_timeout_behavior != p4i.Table.NO_TIMEOUT,
         size=message.size,
     )
+
+
+def _value_set(message: p4i.ValueSet, translated: frozenset[str]) -> ValueSet:
+    name = message.preamble.name
+    fields = _unique((_match_field(name, field, translated) for field in message.match), f"value set {name}")
+    for field_ in fields.values():
+        if field_.kind is not MatchKind.EXACT:
+            raise unimplemented(f"value set {name}: the {field_.kind} match of field {field_.name} is not supported")
+    return ValueSet(message.preamble.id, name, message.size, tuple(fields.values()))
 
 
 def _scope(table: str, message: p4i.ActionRef) -> ActionScope:

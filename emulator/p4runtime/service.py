@@ -83,13 +83,16 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         return service
 
     def deliver(self, packets: Iterable[PacketIn]) -> None:
-        """Pass packets from the switches' CPU ports to the primary controllers of all roles that receive them.
+        """Pass packets from the switches' CPU ports, and digests, to the primaries of all roles that receive packets.
 
         Call it with the fabric's ``packets_in`` after each advance of its clock, in the event loop's thread.
         """
         devices = {device.switch.name: device for device in self._devices.values()}
         for packet in packets:
-            devices[packet.switch].packet_in(packet.octets)
+            if packet.digest:
+                devices[packet.switch].learn(packet)
+            else:
+                devices[packet.switch].packet_in(packet.octets)
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802

@@ -85,8 +85,7 @@ class StreamSession:
             case "packet":
                 await self._packet_out(request.packet)
             case "digest_ack":
-                reason = unimplemented("a DigestListAck is not supported")
-                self._report(reason, p4r.StreamError(digest_list_ack=p4r.DigestListAckError()))
+                self._acknowledge(request.digest_ack)
             case None:
                 reason = invalid_argument("the type of the stream message is not set")
                 self._report(reason, p4r.StreamError(other=p4r.StreamOtherError()))
@@ -134,6 +133,15 @@ class StreamSession:
                 self._device.packet_out(self._stream, message)
         except RequestError as reason:
             self._report(reason, p4r.StreamError(packet_out=p4r.PacketOutError(packet_out=message)))
+
+    def _acknowledge(self, message: p4r.DigestListAck) -> None:
+        try:
+            if self._device is None:
+                raise permission_denied("a DigestListAck needs a bid for a device before it")
+            self._device.acknowledge(self._stream, message)
+        except RequestError as reason:
+            error = p4r.DigestListAckError(digest_list_ack=message)
+            self._report(reason, p4r.StreamError(digest_list_ack=error))
 
     def _report(self, reason: RequestError, error: p4r.StreamError) -> None:
         error.canonical_code = reason.code.value[0]

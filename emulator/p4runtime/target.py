@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from finsy.proto import p4r
 
 from emulator.entries import EntryKey
+from emulator.p4runtime.digests import Digests
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.schema import Schema
 from emulator.replication import Replicator
@@ -45,6 +46,7 @@ class Target:
     switch: EmulatedSwitch
     pipeline: Pipeline
     notes: ControllerNotes = field(default_factory=ControllerNotes)
+    digests: Digests = field(default_factory=Digests)
 
     @property
     def schema(self) -> Schema:

@@ -21,6 +21,7 @@ from emulator.p4runtime.replication import write_replication
 from emulator.p4runtime.roles import ALL, DEFAULT_ROLE, Permissions, require_covered
 from emulator.p4runtime.table_entries import write_table_entry
 from emulator.p4runtime.target import Target
+from emulator.p4runtime.value_sets import write_value_set
 
 _TYPES = frozenset((p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE))
 
@@ -72,6 +73,10 @@ def write_update(target: Target, update: p4r.Update) -> None:
             write_direct_meter(target, update.type, entity.direct_meter_entry)
         case "register_entry":
             write_register(target, update.type, entity.register_entry)
+        case "value_set_entry":
+            write_value_set(target, update.type, entity.value_set_entry)
+        case "digest_entry":
+            target.digests.write(target.schema, update.type, entity.digest_entry)
         case "packet_replication_engine_entry":
             write_replication(target, update.type, entity.packet_replication_engine_entry)
         case None:

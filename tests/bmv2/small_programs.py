@@ -52,9 +52,14 @@ METERS = SmallProgram("meters")
 PASSING = SmallProgram("passing")
 LOOPS = SmallProgram("loops")
 DIFFERING = SmallProgram("differing")
+OPTIONS = SmallProgram("options")
+UNIONS = SmallProgram("unions")
+DIGESTS = SmallProgram("digests")
+SETS = SmallProgram("sets")
+PAYLOAD = SmallProgram("payload")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING)
+EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS, SETS, PAYLOAD)
 
 
 class EmulatedProgram:

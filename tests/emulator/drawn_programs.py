@@ -12,7 +12,15 @@ from tests.emulator.programs import Json, trainyard_json
 
 WIDTHS = (1, 2, 3, 4, 7, 8, 8, 9, 12, 16, 16, 24, 31, 32, 32, 48, 63, 64, 64, 65, 100, 128)
 ODD_BYTES = (0x00, 0x00, 0x01, 0x01, 0x02, 0x7F, 0x80, 0xFF)
-ERRORS = [["NoError", 0], ["PacketTooShort", 1], ["StackOutOfBounds", 3], ["ParserInvalidArgument", 6], ["Bad", 7]]
+ERRORS = [
+    ["NoError", 0],
+    ["PacketTooShort", 1],
+    ["StackOutOfBounds", 3],
+    ["HeaderTooShort", 4],
+    ["ParserInvalidArgument", 6],
+    ["Bad", 7],
+]
+VARIABLE = ("v0", "v1")
 DROP_PORT = 511
 _ALGORITHMS = ("crc32", "crc16", "csum16", "xor16", "identity")
 
@@ -92,6 +100,9 @@ class _Drawing:
         self.union = ["u.a", "u.b"]
         self.kinds |= {name: self.some(types) for name in self.union}
         self.plain = [name for name in self.kinds if name.startswith("h")]
+        fixed_bits = self.some([0, 8, 40])
+        self.types["variable"] = [["f0", fixed_bits, False]] if fixed_bits else []
+        self.most_bytes = self.some([1, 7, 8, 9, 20])
 
     def fields_of(self, header: str) -> list[list[Any]]:
         return self.types["scalars" if header == "scalars" else self.kinds[header]]
@@ -104,6 +115,8 @@ class _Drawing:
             return _field("scalars", self.some(self.types["scalars"])[0])
         if self.often(0.15):
             index = _constant(self.random.randint(0, len(self.stack))) if self.often(0.5) else self.index(2)
+            if self.often(0.3):
+                index = _field("scalars", self.some(self.types["scalars"])[0])
             number = self.random.randrange(len(self.fields_of(self.stack[0])))
             element = _op("dereference_header_stack", {"type": "header_stack", "value": "s"}, index)
             return {"type": "expression", "value": {"op": "access_field", "left": element, "right": number}}
@@ -159,6 +172,8 @@ class _Drawing:
                 return _op(self.some(["and", "or", "==b", "!=b"]), self.condition(depth - 1), self.condition(depth - 1))
             case 4 if self.often(0.3):
                 return _op("valid_union", None, {"type": "header_union", "value": "u"})
+            case 5 if self.often(0.3):
+                return _op(self.some(["==", "!="]), *(_field(name, "rest") for name in VARIABLE))
         return _op(self.some(["==", "!=", "<", "<=", ">", ">="]), self.number(depth - 1), self.number(depth - 1))
 
     # ---- statements -------------------------------------------------------------------------------------------------
@@ -168,7 +183,14 @@ class _Drawing:
 
     def on_headers(self) -> Json:
         """A statement on whole headers."""
-        kind = self.random.randrange(7)
+        kind = self.random.randrange(8)
+        if kind == 7:
+            pair = self.random.sample(VARIABLE, 2)
+            if self.often(0.4):
+                return _do("assign_VL", *(_field(name, "rest") for name in pair))
+            if self.often(0.4):
+                return _do("assign_header", *map(_header, pair))
+            return _do(self.some(["add_header", "remove_header"]), _header(pair[0]))
         if kind == 0:
             return _do(self.some(["push", "pop"]), {"type": "header_stack", "value": "s"}, _constant(self.some([1, 2])))
         if kind == 1:
@@ -202,6 +224,8 @@ class _Drawing:
                 return _do("mark_to_drop", _header("standard_metadata"))
             case 8 if self.often(0.2):
                 return _do("exit")
+            case 10 if self.often(0.1):
+                return _do(self.some(["assert", "assume"]), self.condition(2))
             case 9 if self.often(0.4):
                 port = _constant(self.some([1, 2, 3, 9, DROP_PORT]))
                 return _do("assign", _field("standard_metadata", self.some(["egress_spec", "priority"])), port)
@@ -337,6 +361,10 @@ class _Drawing:
             elif self.often(0.85):
                 extracted = self.some([*self.plain, *self.union])
                 operations.append(_do("extract", {"type": "regular", "value": extracted}))
+            if self.often(0.3):
+                bits = _op("<<", self.index(5), _constant(3)) if self.often(0.9) else self.index(6)
+                header = {"type": "regular", "value": self.some(VARIABLE)}
+                operations.append(_do("extract_VL", header, bits))
             operations += [self._parser_operation() for _ in range(self.random.randrange(3))]
             key, width = self._select(extracted, in_stack)
             transitions = []
@@ -408,17 +436,18 @@ class _Drawing:
             self._pipeline("ingress", drawn_actions, leave, None),
             self._pipeline("egress", drawn_actions, _nothing(actions), show),
         ]
-        names = ["standard_metadata", "scalars", *self.kinds, "dump"]
+        names = ["standard_metadata", "scalars", *self.kinds, *VARIABLE, "dump"]
         kinds = {"standard_metadata": "standard_metadata", "scalars": "scalars", "dump": "dump", **self.kinds}
+        kinds |= dict.fromkeys(VARIABLE, "variable")
         headers = [
             {"name": name, "id": number, "header_type": kinds[name], "metadata": number < 2}
             for number, name in enumerate(names)
         ]
-        order = list(self.kinds)
+        order = [*self.kinds, *VARIABLE]
         self.random.shuffle(order)
         program = {
             "program": "drawn",
-            "header_types": [{"name": name, "fields": fields} for name, fields in self.types.items()],
+            "header_types": [self._header_type(name) for name in self.types],
             "headers": headers,
             "header_stacks": [
                 {
@@ -455,11 +484,20 @@ class _Drawing:
         }
         return Scenario(program, entries, packets)
 
+    def _header_type(self, name: str) -> Json:
+        fields = self.types[name]
+        if name != "variable":
+            return {"name": name, "fields": fields}
+        fixed_bytes = sum(bits for _, bits, _ in fields) // 8
+        return {"name": name, "fields": [*fields, ["rest", "*"]], "max_length": fixed_bytes + self.most_bytes}
+
     def _calculation(self, name: str) -> Json:
         inputs: list[Json] = [_field("scalars", self.some(self.types["scalars"])[0]) for _ in range(2)]
         header = self.some(self.kinds)
         inputs += [_field(header, name) for name, *_ in self.fields_of(header)]
         whole = sum(bits for entry in inputs[:2] for n, bits, _ in self.types["scalars"] if n == entry["value"][1])
+        if self.often(0.3):
+            inputs.append(_field(self.some(VARIABLE), "rest"))
         inputs.insert(2, {**_constant(1), "bitwidth": -whole % 8 or 8})
         return {"name": name, "id": 0, "algo": self.some(_ALGORITHMS), "input": inputs}
 

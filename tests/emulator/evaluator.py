@@ -15,8 +15,8 @@ from tests.p4src.packets import internet_checksum
 class Packet:
     """A packet on its way through the program: fields by header and name, the valid headers, what was not parsed.
 
-    Fields are what their bits are without a sign. ``following`` is the next element of each header stack.
-    ``is_endless`` says that an action has repeated a loop too often.
+    Fields are what their bits are without a sign, variable-length ones in ``octets_of``. ``following`` is the next
+    element of each header stack. ``is_endless`` says that an action has halted the packet.
     """
 
     octets: bytes
@@ -24,6 +24,7 @@ class Packet:
     fields: dict[tuple[str, str], int] = field(default_factory=dict)
     valid: set[str] = field(default_factory=set)
     following: dict[str, int] = field(default_factory=dict)
+    octets_of: dict[tuple[str, str], bytes] = field(default_factory=dict)
     has_exited: bool = False
     is_endless: bool = False
 
@@ -42,6 +43,7 @@ class ParserError(Exception):
 
 
 PACKET_TOO_SHORT = 1
+HEADER_TOO_SHORT = 4
 STACK_OUT_OF_BOUNDS = 3
 
 
@@ -86,7 +88,7 @@ class Evaluator:
         raise NotImplementedError(kind)
 
     def header(self, packet: Packet, node: Json, arguments: tuple[int, ...] = ()) -> str | None:
-        """Name of the header that a node stands for; None behind the end of a stack."""
+        """Name of the header that a node stands for; None outside of a stack."""
         while node["type"] == "expression" and "op" not in node["value"]:
             node = node["value"]
         if node["type"] == "header":
@@ -94,7 +96,7 @@ class Evaluator:
         assert node["value"]["op"] == "dereference_header_stack"
         elements = self.stacks[node["value"]["left"]["value"]]
         index = self.value(packet, node["value"]["right"], arguments)
-        return elements[index] if index < len(elements) else None
+        return elements[index] if 0 <= index < len(elements) else None
 
     def reference(self, packet: Packet, node: Json, arguments: tuple[int, ...] = ()) -> list[str] | None:
         """Header and field that a node stands for; None behind the end of a stack."""
@@ -129,6 +131,9 @@ class Evaluator:
             case "?":
                 chosen = "left" if self.value(packet, node["cond"], arguments) else "right"
                 return self.value(packet, node[chosen], arguments)
+        if operation in ("==", "!=") and self.is_variable(node["left"]):
+            one, other = (packet.octets_of.get(tuple(node[side]["value"]), b"") for side in ("left", "right"))
+            return (one == other) == (operation == "==")
         right = self.value(packet, node["right"], arguments)
         if operation in _UNARY:
             return _UNARY[operation](right)
@@ -149,6 +154,10 @@ class Evaluator:
         """Write a field; bits that do not fit are lost."""
         if reference is not None:
             packet.fields[reference[0], reference[1]] = value & (1 << self.width(reference)) - 1
+
+    def is_variable(self, node: Json) -> bool:
+        """Whether a node names a variable-length field."""
+        return node["type"] == "field" and node["value"][1] != "$valid$" and self._entry(node["value"])[1] == "*"
 
     def width(self, reference: list[str]) -> int:
         """Bits of a field."""
@@ -178,6 +187,10 @@ class Evaluator:
         value = width = 0
         for part in calculation["input"]:
             if part["type"] == "field" and not self._is_there(packet, part["value"][0]):
+                continue
+            if self.is_variable(part):
+                held = packet.octets_of.get(tuple(part["value"]), b"")
+                value, width = value << 8 * len(held) | int.from_bytes(held, "big"), width + 8 * len(held)
                 continue
             bits = part["bitwidth"] if part["type"] == "hexstr" else self.width(part["value"])
             value, width = value << bits | self.value(packet, part) & (1 << bits) - 1, width + bits

@@ -14,7 +14,14 @@ from emulator.entries import (
     GroupReference,
     MemberReference,
 )
-from tests.emulator.evaluator import PACKET_TOO_SHORT, STACK_OUT_OF_BOUNDS, Evaluator, Packet, ParserError
+from tests.emulator.evaluator import (
+    HEADER_TOO_SHORT,
+    PACKET_TOO_SHORT,
+    STACK_OUT_OF_BOUNDS,
+    Evaluator,
+    Packet,
+    ParserError,
+)
 from tests.emulator.lone_switch import Sent
 from tests.emulator.matching import has_priorities, initial_entries, masked_bits, takes
 from tests.emulator.programs import Json
@@ -44,6 +51,7 @@ class Interpreter(Evaluator):
         self.direct_counters: dict[tuple[str, EntryKey], list[int]] = {}
         self.counters: dict[tuple[str, int], list[int]] = {}
         self.registers: dict[tuple[str, int], int] = {}
+        self.value_sets: dict[str, tuple[tuple[int, ...], ...]] = {}
         self.random_state = 1  # the id of the device
 
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
@@ -72,7 +80,8 @@ class Interpreter(Evaluator):
         """Parser, checksums and ingress."""
         self.parse(packet)
         for checksum in self.checksums(packet, "verify"):
-            if self.get(packet, checksum["target"]) != self.calculated(packet, checksum["calculation"]):
+            held = self.get(packet, checksum["target"]) & (1 << self.width(checksum["target"])) - 1
+            if held != self.calculated(packet, checksum["calculation"]):
                 self.set(packet, ["standard_metadata", "checksum_error"], 1)
         self._control(packet, "ingress")
 
@@ -109,14 +118,19 @@ class Interpreter(Evaluator):
     def _next_state(self, packet: Packet, state: Json) -> str | None:
         for operation in state["parser_ops"]:
             target = operation["parameters"][0]
-            if operation["op"] == "extract" and target["type"] == "stack":
-                elements, number = self.stacks[target["value"]], packet.following.get(target["value"], 0)
-                if number == len(elements):
-                    raise ParserError(STACK_OUT_OF_BOUNDS)
-                self._extract(packet, elements[number])
-                packet.following[target["value"]] = number + 1
-            elif operation["op"] == "extract":
-                self._extract(packet, target["value"])
+            if operation["op"] in ("extract", "extract_VL"):
+                bits = self.value(packet, operation["parameters"][1]) if operation["op"] == "extract_VL" else 0
+                header = target["value"]
+                following_of = {"stack": header, "union_stack": header[0]}.get(target["type"])
+                if following_of:
+                    elements = self._elements(header) if target["type"] == "union_stack" else self.stacks[header]
+                    number = packet.following.get(following_of, 0)
+                    if number == len(elements):
+                        raise ParserError(STACK_OUT_OF_BOUNDS)
+                    header = elements[number]
+                self._extract(packet, header, bits)
+                if following_of:
+                    packet.following[following_of] = packet.following.get(following_of, 0) + 1
             elif operation["op"] == "set":
                 self.set(packet, self.reference(packet, target), self.value(packet, operation["parameters"][1]))
             elif operation["op"] == "primitive":
@@ -138,32 +152,62 @@ class Interpreter(Evaluator):
             following: str | None = transition["next_state"]
             if transition["type"] == "default":
                 return following
+            if transition["type"] == "parse_vset":
+                widths = [self._key_bits(part) for part in state["transition_key"]]
+                members = [
+                    b"".join(v.to_bytes((w + 7) // 8, "big") for v, w in zip(member, widths, strict=True))
+                    for member in self.value_sets.get(transition["value"], ())
+                ]
+                if key in members:
+                    return following
+                continue
             mask = int(transition["mask"] or "0x" + "ff" * len(key), 16)
             if int.from_bytes(key, "big") & mask == int(transition["value"], 16) & mask:
                 return following
         return None
 
-    def _extract(self, packet: Packet, header: str) -> None:
-        entries = self.types[self.headers[header]["header_type"]]
-        num_bytes = sum(entry[1] for entry in entries) // 8
+    def _elements(self, target: list[str]) -> list[str]:
+        """Headers of one member of a stack of unions."""
+        name, member = target
+        return [
+            header
+            for union in self.unions
+            if union.startswith(f"{name}[")
+            for header in self.unions[union]
+            if header.endswith(f".{member}")
+        ]
+
+    def _extract(self, packet: Packet, header: str, variable_bits: int = 0) -> None:
+        kind = next(k for k in self.program["header_types"] if k["name"] == self.headers[header]["header_type"])
+        fixed = sum(entry[1] for entry in kind["fields"] if entry[1] != "*") // 8
+        num_bytes, odd_bits = divmod(variable_bits, 8)
+        if odd_bits:
+            raise ParserError(INVALID_ARGUMENT)
+        num_bytes += fixed
         if packet.position + num_bytes > len(packet.octets):
             raise ParserError(PACKET_TOO_SHORT)
+        if "max_length" in kind and num_bytes > kind["max_length"]:
+            raise ParserError(HEADER_TOO_SHORT)
         offset = 0
-        for name, width, *_ in entries:
+        for name, width, *_ in kind["fields"]:
+            if width == "*":
+                packet.octets_of[header, name] = packet.octets[packet.position + fixed : packet.position + num_bytes]
+                continue
             packet.fields[header, name] = packet.bits(offset, width)
             offset += width
         self._make_valid(packet, header)
         packet.position += num_bytes
 
     def _key_bytes(self, packet: Packet, part: Json) -> bytes:
-        value = self.value(packet, part)
-        if part["type"] == "lookahead":
-            width = part["value"][1]
-        else:
-            reference = self.reference(packet, part)
-            assert reference is not None
-            width = self.width(reference)
+        value, width = self.value(packet, part), self._key_bits(part)
         return (value & (1 << width) - 1).to_bytes((width + 7) // 8, "big")
+
+    def _key_bits(self, part: Json) -> int:
+        if part["type"] == "lookahead":
+            return int(part["value"][1])
+        if part["type"] == "stack_field":
+            return self.width([self.stacks[part["value"][0]][0], part["value"][1]])
+        return self.width(part["value"])
 
     def _deparsed(self, packet: Packet) -> bytes:
         headers = b""
@@ -172,9 +216,13 @@ class Interpreter(Evaluator):
         for header in self.program["deparsers"][0]["order"]:
             if header in packet.valid:
                 value = width = 0
+                variable = b""
                 for name, bits, *_ in self.types[self.headers[header]["header_type"]]:
+                    if bits == "*":
+                        variable = packet.octets_of.get((header, name), b"")
+                        continue
                     value, width = value << bits | packet.fields.get((header, name), 0), width + bits
-                headers += value.to_bytes(width // 8, "big")
+                headers += value.to_bytes(width // 8, "big") + variable
         return headers + packet.octets[packet.position :]
 
     # ---- control flow -----------------------------------------------------------------------------------------------
@@ -283,10 +331,15 @@ class Interpreter(Evaluator):
             case "assign":
                 value = self.value(packet, parameters[1], arguments)
                 self.set(packet, self.reference(packet, parameters[0], arguments), value)
+            case "assign_VL":
+                to, of = (tuple(part["value"]) for part in parameters)
+                packet.octets_of[to] = packet.octets_of.get(of, b"")
             case "exit":
                 packet.has_exited = True
-            case "log_msg":
+            case "log_msg" | "generate_digest":
                 pass
+            case "assert" | "assume":
+                packet.is_endless |= not self.value(packet, parameters[0], arguments)
             case "register_read":
                 name, index = parameters[1]["value"], self.value(packet, parameters[2], arguments)
                 if index < self._declared("register_arrays", name)["size"]:
@@ -366,6 +419,8 @@ class Interpreter(Evaluator):
             for name, *_ in self.types[self.headers[one]["header_type"]]:
                 left, right = (packet.fields.get((header, name), 0) for header in (one, other))
                 packet.fields |= {(one, name): right, (other, name): left}
+                held = [packet.octets_of.get((header, name), b"") for header in (other, one)]
+                packet.octets_of |= {(one, name): held[0], (other, name): held[1]}
         packet.valid -= {header for number, header in enumerate(elements) if number not in moved}
 
     def _declared(self, kind: str, name: str) -> Json:
@@ -383,6 +438,7 @@ class Interpreter(Evaluator):
         if header not in packet.valid:
             for name, *_ in self.types[self.headers[header]["header_type"]]:
                 packet.fields[header, name] = 0
+                packet.octets_of[header, name] = b""
         self._make_valid(packet, header)
 
     def _copy_header(self, packet: Packet, target: str, source: str) -> None:
@@ -391,7 +447,8 @@ class Interpreter(Evaluator):
             return
         self._make_valid(packet, target)
         for name, *_ in self.types[self.headers[source]["header_type"]]:
-            packet.fields[target, name] = packet.fields[source, name]
+            packet.fields[target, name] = packet.fields.get((source, name), 0)
+            packet.octets_of[target, name] = packet.octets_of.get((source, name), b"")
 
 
 def _count(cells: dict[Any, list[int]], cell: Any, length: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 
-from emulator.compiler.deparsers import ENDLESS
+from emulator.compiler.deparsers import HALTED
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
@@ -59,7 +59,7 @@ class LoneSwitch:
         at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
         egress_port = int(self._receive(words, octets, at, len(packet), port, 7, memory, block))
         sent = None
-        if egress_port not in (self._program.drop_port, ENDLESS):
+        if egress_port not in (self._program.drop_port, HALTED):
             level = int(words[self._program.layout.field(["standard_metadata", "priority"]).word])
             payload = int(words[self._program.layout.payload_word])
             self._store(words, rows, place)

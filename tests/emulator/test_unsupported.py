@@ -61,6 +61,15 @@ def transition(**more: Any) -> Patch:
     return lambda program: parser_state(program)["transitions"][0].update(more)
 
 
+def two_keys(program: Json) -> None:
+    """Let two states look up one value set by different keys."""
+    program["parse_vsets"].append({"name": "thing", "id": 0, "compressed_bitwidth": 16, "max_size": 4})
+    for number, bits in enumerate((16, 17)):
+        state = program["parsers"][0]["parse_states"][number]
+        state["transition_key"] = [{"type": "lookahead", "value": [0, bits]}]
+        state["transitions"] = [{"type": "parse_vset", "value": "thing", "mask": None, "next_state": None}]
+
+
 def field(header_type: str, *entry: Any) -> Patch:
     """Add a field to a header type."""
 
@@ -68,6 +77,25 @@ def field(header_type: str, *entry: Any) -> Patch:
         next(node for node in program["header_types"] if node["name"] == header_type)["fields"].append(list(entry))
 
     return patch
+
+
+def with_options(program: Json) -> None:
+    """Give the IPv4 header a variable-length field."""
+    found = next(node for node in program["header_types"] if node["name"] == "ipv4_t")
+    found["fields"].append(["options", "*"])
+    found["max_length"] = 60
+
+
+def varbit_key(program: Json) -> None:
+    """Match on a variable-length field."""
+    with_options(program)
+    table(program)["key"][0]["target"] = ["ipv4", "options"]
+
+
+def varbit_number(program: Json) -> None:
+    """Compare a variable-length field with a number."""
+    with_options(program)
+    condition(binary("==", {"type": "field", "value": ["ipv4", "options"]}, ONE))(program)
 
 
 def condition(expression: Json) -> Patch:
@@ -138,11 +166,33 @@ ENTRY: Json = {
 CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "meter of three rates": (named("meter_arrays", rate_count=3), "meter 'thing' of 3 rates"),
     "meter of something else": (named("meter_arrays", rate_count=2, type="flows"), "meter 'thing' of flows"),
-    "digest": (named("learn_lists"), r"learn lists \(thing\)"),
+    "digest of a constant": (
+        lambda program: (
+            primitive("generate_digest", ONE, ONE)(program),
+            program["learn_lists"].append({"name": "thing", "id": 1, "elements": [ONE]}),
+        ),
+        "element of type 'hexstr' in digest 'thing'",
+    ),
+    "digest that is too long": (
+        lambda program: (
+            primitive("generate_digest", ONE, ONE)(program),
+            program["learn_lists"].append({"name": "thing", "id": 1, "elements": 600 * [THREE_BITS]}),
+        ),
+        "digest 'thing' of 602 bytes",
+    ),
     "extern": (named("extern_instances"), r"extern instances \(thing\)"),
-    "header union stack": (named("header_union_stacks"), r"header union stacks \(thing\)"),
     "saturating field": (field("ports_t", "full", 8, False, True), r"saturating field ports\.full"),
-    "varbit": (field("ipv4_t", "options", "*"), r"variable-length field ipv4\.options"),
+    "varbit without a limit": (field("ipv4_t", "options", "*"), "header type 'ipv4_t' of at most None bytes"),
+    "field behind a varbit": (
+        lambda program: (
+            field("ipv4_t", "options", "*")(program),
+            field("ipv4_t", "more", 8)(program),
+            next(node for node in program["header_types"] if node["name"] == "ipv4_t").update(max_length=60),
+        ),
+        r"field ipv4\.more behind a variable-length field",
+    ),
+    "key of a varbit": (varbit_key, r"match on the variable-length field ipv4\.options"),
+    "varbit as a number": (varbit_number, r"the variable-length field ipv4\.options as a number"),
     "odd header": (field("ports_t", "odd", 3, False), r"header ports of 35 bits"),
     "valid key": (key_kind("valid"), "valid match on 'source_address'"),
     "two prefixes": (
@@ -151,8 +201,6 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     ),
     "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
     "truncate": (primitive("truncate"), "primitive 'truncate'"),
-    "assert": (primitive("assert"), "primitive 'assert'"),
-    "assume": (primitive("assume"), "primitive 'assume'"),
     "register in the deparser": (
         deparser_statement("register_read"),
         "primitive 'register_read' in a parser or deparser",
@@ -168,9 +216,9 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         parser_operation("retreat", type="hexstr", value="0x8"),
         "parser operation 'retreat' in parser state 'start'",
     ),
-    "extract into a union stack": (
-        parser_operation("extract", type="union_stack", value=["thing", "member"]),
-        "extraction into a 'union_stack' in parser state 'start'",
+    "extract into something else": (
+        parser_operation("extract", type="union", value="thing"),
+        "extraction into a 'union' in parser state 'start'",
     ),
     "loop without extraction": (
         transition(next_state="start"),
@@ -203,10 +251,19 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         entries(*({**ENTRY, "match_key": [{**ENTRY["match_key"][0], "key": hex(key)}]} for key in range(2)), size=1),
         "table 'ingress.level' of size 1 with 2 entries",
     ),
-    "extract varbit": (parser_operation("extract_VL", type="regular", value="ipv4"), "operation 'extract_VL'"),
-    "transition by value set": (
-        transition(type="parse_vset"),
-        "transition of type 'parse_vset' in parser state 'start'",
+    "length of a header without varbit": (
+        lambda program: parser_state(program)["parser_ops"].insert(
+            0, {"op": "extract_VL", "parameters": [{"type": "regular", "value": "ipv4"}, ONE]}
+        ),
+        "a length for header 'ipv4', which has no variable-length field in parser state 'start'",
+    ),
+    "transition by something else": (
+        transition(type="oracle"),
+        "transition of type 'oracle' in parser state 'start'",
+    ),
+    "value set for different keys": (
+        two_keys,
+        "value set 'thing' for keys of different widths",
     ),
     "two parsers": (named("parsers"), "a program of 2 parsers"),
     "no egress": (lambda program: program["pipelines"].pop(), r"pipelines \['ingress'\]"),
@@ -231,7 +288,7 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "unknown operand": (operand("register"), "operand of type 'register'"),
     "lookahead outside a parser": (operand("lookahead"), "operand of type 'lookahead'"),
     "unknown hash": (algorithm("xxh64"), "hash algorithm 'xxh64'"),
-    "hash of the payload": (hash_input({"type": "payload"}), "hash input of type 'payload'"),
+    "hash of the payload": (hash_input({"type": "payload"}), "a hash of the payload in an action"),
     "hash of ragged headers": (
         hash_input(IN_A_HEADER, THREE_BITS),
         "a hash over headers of which one is not whole bytes",

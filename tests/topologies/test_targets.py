@@ -23,20 +23,23 @@ PAIR: dict[str, Any] = yaml.safe_load(
       - {name: h0, nics: [{name: p0, address: 10.0.0.1/24}]}
       - {name: h1, nics: [{name: p0, address: 10.0.1.1/24}]}
     switches:
-      - {name: one, p4runtime: "127.0.0.1:1", target: tofino, ports: [{name: e1, number: 132}, {name: e2, number: 192}]}
+      - name: one
+        p4runtime: "127.0.0.1:1"
+        device_id: 0
+        target: tofino
+        ports: [{name: e1, number: 132}, {name: e2, number: 192}, {name: e3, number: 140}]
       - {name: two, p4runtime: "127.0.0.1:2"}
     cables:
       - {ends: ["h0:p0", "one:e1"], gbps: 100}
       - {ends: ["h1:p0", "two:192"], gbps: 100}
-      - {ends: ["one:e1", "two:1"], gbps: 100}
+      - {ends: ["one:e3", "two:1"], gbps: 100}
     """
 )
-PAIR["switches"][0]["ports"].append({"name": "e3", "number": 140})
-PAIR["cables"][2]["ends"][0] = "one:e3"
 
 
 def test_a_switch_is_a_bmv2_unless_it_says_otherwise() -> None:
     fabric = TOPOLOGY.validate_python(PAIR).build()
+    assert fabric.device_ids == {"one": 0, "two": 1}
     assert {name: each.target for name, each in fabric.identity.items()} == {"one": Target.TOFINO, "two": Target.BMV2}
     routing = Routing(fabric, {"one": 5, "two": 7})
     assert routing.hashes == {"one": TabulatedHash(5), "two": MultipliedHash(7)}

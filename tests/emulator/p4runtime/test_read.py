@@ -185,7 +185,7 @@ def test_direct_counters(filled: Target, selector: str) -> None:
         (p4r.Entity(), rpc_code.INVALID_ARGUMENT),
         (p4r.Entity(meter_entry=p4r.MeterEntry(meter_id=9)), rpc_code.INVALID_ARGUMENT),
         (p4r.Entity(register_entry=p4r.RegisterEntry(register_id=9)), rpc_code.INVALID_ARGUMENT),
-        (p4r.Entity(value_set_entry=p4r.ValueSetEntry()), rpc_code.UNIMPLEMENTED),
+        (p4r.Entity(extern_entry=p4r.ExternEntry()), rpc_code.UNIMPLEMENTED),
         (table_entry("table_id: 99"), rpc_code.INVALID_ARGUMENT),
         (table_entry("priority: 5"), rpc_code.INVALID_ARGUMENT),
         (table_entry(f"{FLOW} {exact(1, 33)}"), rpc_code.INVALID_ARGUMENT),

@@ -96,9 +96,9 @@ def test_a_stream_keeps_its_device(pipeline: Pipeline) -> None:
     [
         (
             p4r.StreamMessageRequest(digest_ack=p4r.DigestListAck(digest_id=1)),
-            rpc_code.UNIMPLEMENTED,
+            rpc_code.FAILED_PRECONDITION,
             "digest_list_ack",
-            "DigestListAck",
+            "No forwarding pipeline config set",
         ),
         (p4r.StreamMessageRequest(), rpc_code.INVALID_ARGUMENT, "other", "not set"),
     ],

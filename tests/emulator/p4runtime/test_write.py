@@ -206,7 +206,7 @@ def test_a_batch_goes_on_after_an_error_and_tells_of_each_update(target: Target)
         p4r.Update(type=INSERT, entity=table_entry(f"{flow_key(33)} {set_level(6)}")),
         p4r.Update(type=INSERT),
         p4r.Update(entity=table_entry(flow_key())),
-        p4r.Update(type=INSERT, entity=p4r.Entity(digest_entry=p4r.DigestEntry())),
+        p4r.Update(type=INSERT, entity=p4r.Entity(extern_entry=p4r.ExternEntry())),
         p4r.Update(type=cast(p4r.Update.Type.ValueType, 17), entity=table_entry(flow_key())),
     ]
     with pytest.raises(BatchError, match="5 of 7 updates failed") as error:
@@ -221,7 +221,7 @@ def test_a_batch_goes_on_after_an_error_and_tells_of_each_update(target: Target)
         rpc_code.INVALID_ARGUMENT,
     ]
     assert "type is not set" in error.value.results[4].message
-    assert "digest_entry" in error.value.results[5].message
+    assert "extern_entry" in error.value.results[5].message
     assert "the unknown number 17" in error.value.results[6].message
     assert len(list(target.switch.entries("Ingress.flow"))) == 2
 

@@ -70,6 +70,18 @@ async def caught_up(southbound: P4RuntimeSouthbound, *switches: str) -> None:
     await until(lambda: all(status(southbound, each).condition is SwitchCondition.CAUGHT_UP for each in switches))
 
 
+def test_the_chip_of_bf_switchd_may_be_device_0(folder: Path) -> None:
+    async def scenario() -> None:
+        switch = tofino()
+        async with serving(switch, name="t0") as address:
+            first_chip = SwitchAddress(name="t0", address=address.address, device_id=0)
+            async with connected([first_chip], folder) as southbound:
+                await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+        assert len(switch.entities) == len(base_entries("t0", ROUTING))
+
+    asyncio.run(scenario())
+
+
 def test_a_tofino_gets_its_entries_and_a_second_controller_finds_them_in_place(folder: Path) -> None:
     async def scenario() -> None:
         switch = tofino()
