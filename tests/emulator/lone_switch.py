@@ -45,10 +45,13 @@ class LoneSwitch:
         self._receive, self._transmit = _for_python(module.receive), _for_python(module.transmit)
         self._store, self._load = _for_python(module.store), _for_python(module.load)
 
-    def process(self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
-        """What becomes of a packet of at most ``OCTETS`` bytes; ``depths`` are the queue's when it comes and leaves.
+    def process(
+        self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0), times_us: tuple[int, int] = (7, 9)
+    ) -> Sent | None:
+        """What becomes of a packet of at most ``OCTETS`` bytes.
 
-        The machine code must leave the memory around the packet alone.
+        ``depths`` are the queue's when it comes and leaves, ``times_us`` the clock's at ingress and egress. The machine
+        code must leave the memory around the packet alone.
         """
         row, num_words = self._program.row_words, self._program.layout.num_words
         rows = np.full(3 * row, _ODD_WORD, dtype=np.uint64)
@@ -57,7 +60,7 @@ class LoneSwitch:
         octets[OCTETS : OCTETS + len(packet)] = list(packet)
         memory = self._arena.words
         at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
-        egress_port = int(self._receive(words, octets, at, len(packet), port, 7, memory, block))
+        egress_port = int(self._receive(words, octets, at, len(packet), port, times_us[0], memory, block))
         sent = None
         if egress_port not in (self._program.drop_port, HALTED):
             level = int(words[self._program.layout.field(["standard_metadata", "priority"]).word])
@@ -65,7 +68,7 @@ class LoneSwitch:
             self._store(words, rows, place)
             words[:num_words] = _ODD_WORD
             self._load(words, rows, place)
-            times_and_depths = 7, 9, *depths
+            times_and_depths = *times_us, *depths
             size = int(self._transmit(words, octets, at, len(packet), egress_port, *times_and_depths, memory, block))
             if size >= 0:
                 length = len(packet) + size - payload
