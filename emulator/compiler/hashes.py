@@ -8,7 +8,7 @@ from functools import cached_property
 
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
 from emulator.compiler.functions import Function
-from emulator.compiler.layout import WORD_BITS, Field, Header, Json, Layout, UnsupportedError
+from emulator.compiler.layout import LENGTH, WORD_BITS, Field, Header, Json, Layout, UnsupportedError
 
 Chunk = tuple[str, int]
 """Expression for a value, and its width in bits."""
@@ -105,10 +105,17 @@ class HashCompiler:
         condition = checksum.get("if_cond")
         return ExpressionCompiler(self._layout).value(condition) if condition else "True"
 
+    def _parts(self, part: Json) -> list[Json]:
+        """Return what an input stands for: a header for all of its fields."""
+        if part["type"] != "header":
+            return [part]
+        names = (name for name in self._layout.headers[part["value"]].fields if name != LENGTH)
+        return [{"type": "field", "value": [part["value"], name]} for name in names]
+
     def _runs(self, fields: list[Json], node: Json) -> list[Run]:
         """Group adjacent fields of one header, with a condition for its validity; None if it is always valid."""
         runs: list[Run] = []
-        for field in fields:
+        for field in (part for whole in fields for part in self._parts(whole)):
             match field["type"]:
                 case "field":
                     header = self._layout.headers[field["value"][0]]

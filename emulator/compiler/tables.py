@@ -270,7 +270,11 @@ def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     Raises UnsupportedError for constructs that the emulator does not execute: externs, ageing, some meters.
     """
     if program.get("extern_instances"):
-        raise UnsupportedError(f"extern instances ({program['extern_instances'][0]['name']})")
+        instance = program["extern_instances"][0]
+        kind = instance.get("type", "unknown")
+        raise UnsupportedError(
+            f"{instance['name']!r}, an instance of the extern {kind!r}, which v1model does not have,"
+        )
     profiles: dict[str, Profile] = {}
     meters = {node["name"]: _meter(node, layout) for node in program.get("meter_arrays", ())}
     tables: dict[str, Table] = {}

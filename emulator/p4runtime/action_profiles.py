@@ -63,7 +63,9 @@ def write_group(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.Ac
     _check_max_size(profile, message.max_size)
     members = _decode_members(target, profile, message)
     if kind == p4r.Update.INSERT:
-        target.switch.insert_group(*where, members.ids, message.max_size, members.watch_ports)
+        # The switch counts a member as often as its weight says.
+        places = max(message.max_size, len(members.ids)) if profile.counts_members else message.max_size
+        target.switch.insert_group(*where, members.ids, places, members.watch_ports)
         target.notes.group_max_sizes[where] = message.max_size
         return
     max_size = target.notes.group_max_sizes.get(where, message.max_size)
@@ -122,17 +124,25 @@ def _decode_members(target: Target, profile: Profile, message: p4r.ActionProfile
             raise invalid_argument(f"{where}: given twice; use its weight")
         if member.weight <= 0:
             raise invalid_argument(f"{where}: the weight must be above 0, not {member.weight}")
+        if profile.max_weight and member.weight > profile.max_weight:
+            raise invalid_argument(f"{where}: the weight is at most {profile.max_weight}, not {member.weight}")
         if member.member_id not in known:
             raise not_found(f"{where}: there is no such member")
         watch_port = decode_watch_port(target, member, where)
         if watch_port is not None:
             watch_ports[member.member_id] = watch_port
         weights[member.member_id] = member.weight
-    size, max_size = sum(weights.values()), message.max_size or LARGEST_GROUP_SIZE
+    what = "members:" if profile.counts_members else "weights of"
+    size, max_size = profile.group_size(weights.values()), message.max_size or LARGEST_GROUP_SIZE
     if size > max_size:
         raise RequestError(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
-            f"group {message.group_id} of {profile.name}: weights of {size} are more than its max_size of {max_size}",
+            f"group {message.group_id} of {profile.name}: {what} {size} are more than its max_size of {max_size}",
+        )
+    if sum(weights.values()) > LARGEST_GROUP_SIZE:
+        raise RequestError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            f"group {message.group_id} of {profile.name}: weights of more than {LARGEST_GROUP_SIZE}",
         )
     ids = tuple(member_id for member_id, weight in weights.items() for _ in range(weight))
     return _Members(ids, watch_ports)

@@ -47,6 +47,8 @@ def agreed(schema: Schema, config: DeviceConfig) -> Schema:
     for table in schema.tables.values():
         found = tables[table.name]
         agreed_tables[table.id] = _agreed_table(schema, table, found, config)
+        if len(found.action_ids) != len(found.actions):
+            raise disagreement(f"table {table.name}", "its actions in the JSON have other ids than names")
         compiled = {name: actions.get(number) for number, name in zip(found.action_ids, found.actions, strict=True)}
         for action_id in table.scopes:
             action = schema.actions[action_id]

@@ -4,15 +4,19 @@ The program declares a header for each direction with ``@controller_header``. It
 and precede the packet as bytes. Without such a header the bare packet passes.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from types import MappingProxyType
 
 from finsy.proto import p4i, p4r
 
 from emulator.p4runtime.bytestrings import decode_value, encode_value
 from emulator.p4runtime.errors import invalid_argument, unimplemented
+from emulator.p4runtime.texts import Texts
 
 PACKET_OUT, PACKET_IN = "packet_out", "packet_in"
+NO_TYPES: Mapping[str, Texts | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class MetadataField:
     name: str
     width_bits: int
     is_translated: bool = False
+    texts: Texts | None = dataclass_field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class ControllerHeader:
 
 
 def read_controller_header(
-    messages: Iterable[p4i.ControllerPacketMetadata], name: str, translated: Container[str] = ()
+    messages: Iterable[p4i.ControllerPacketMetadata], name: str, translated: Mapping[str, Texts | None] = NO_TYPES
 ) -> ControllerHeader:
     """Return the header of this name, without fields if the P4Info declares none.
 
@@ -55,13 +60,16 @@ def read_controller_header(
     if len(found) > 1:
         raise invalid_argument(f"P4Info: the controller header {name} is declared twice")
     fields = tuple(
-        MetadataField(field.id, field.name, field.bitwidth, field.type_name.name in translated)
+        MetadataField(
+            *(field.id, field.name, field.bitwidth, field.type_name.name in translated),
+            translated.get(field.type_name.name),
+        )
         for message in found
         for field in message.metadata
     )
     for field in fields:
-        if field.width_bits <= 0:
-            raise unimplemented(f"{name}: field {field.name} has no width; text values are not supported")
+        if field.width_bits <= 0 and field.texts is None:
+            raise unimplemented(f"{name}: field {field.name} has no width, and is no text")
     if len({field.id for field in fields}) != len(fields):
         raise invalid_argument(f"P4Info: two fields of the controller header {name} have the same id")
     return ControllerHeader(name, fields)
@@ -82,7 +90,12 @@ def encode_packet_out(header: ControllerHeader, message: p4r.PacketOut) -> bytes
     bits = 0
     for field in header.fields:
         where = f"{header.name}, metadata {field.name}"
-        value = decode_value(values[field.id], field.width_bits, where) if field.id else 0
+        if not field.id:
+            value = 0
+        elif field.texts is not None:
+            value = field.texts.number(values[field.id], field.width_bits, where)
+        else:
+            value = decode_value(values[field.id], field.width_bits, where)
         bits = bits << field.width_bits | value
     return bits.to_bytes(header.width_bytes, "big") + message.payload
 
@@ -98,5 +111,6 @@ def decode_packet_in(header: ControllerHeader, octets: bytes) -> p4r.PacketIn | 
         if not field.id:
             continue
         value = bits >> left & (1 << field.width_bits) - 1
-        message.metadata.add(metadata_id=field.id, value=encode_value(value))
+        text = encode_value(value) if field.texts is None else field.texts.text(value)
+        message.metadata.add(metadata_id=field.id, value=text)
     return message

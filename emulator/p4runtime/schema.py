@@ -1,6 +1,6 @@
 """Objects of a P4Info by id, with their references resolved."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from functools import cached_property
@@ -11,6 +11,7 @@ from finsy.proto import p4i
 from emulator.p4runtime.controller_packets import PACKET_IN, PACKET_OUT, ControllerHeader, read_controller_header
 from emulator.p4runtime.digest_types import Digest, read_digest
 from emulator.p4runtime.errors import invalid_argument, unimplemented
+from emulator.p4runtime.texts import Texts
 
 
 class MatchKind(StrEnum):
@@ -35,7 +36,8 @@ class ActionScope(Enum):
 class MatchField:
     """One field of a table's key.
 
-    Its type in the program may have another width if ``is_translated``. A width of 0: the P4Info says none.
+    Its type in the program may have another width if ``is_translated``, and its values are ``texts`` where there are
+    such. A width of 0: the P4Info says none.
     """
 
     id: int
@@ -44,6 +46,7 @@ class MatchField:
     kind: MatchKind
     table: str
     is_translated: bool = False
+    texts: Texts | None = field(default=None, compare=False)
 
     @cached_property
     def place(self) -> str:
@@ -69,6 +72,7 @@ class Parameter:
     action: str
     is_translated: bool = False
     is_dropped: bool = False
+    texts: Texts | None = field(default=None, compare=False)
 
     @cached_property
     def place(self) -> str:
@@ -92,7 +96,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An action profile, or an action selector if ``has_selector``."""
+    """An action profile, or an action selector if ``has_selector``.
+
+    The size of a group is the sum of its weights, or the number of its members if ``counts_members``. No weight may
+    exceed ``max_weight`` (0: any may).
+    """
 
     id: int
     name: str
@@ -100,6 +108,12 @@ class Profile:
     size: int
     max_group_size: int
     table_ids: tuple[int, ...]
+    counts_members: bool = False
+    max_weight: int = 0
+
+    def group_size(self, weights: Collection[int]) -> int:
+        """Return the size of a group of members with these weights."""
+        return len(weights) if self.counts_members else sum(weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +265,11 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     Raises RequestError: INVALID_ARGUMENT for a duplicate id or a missing reference, UNIMPLEMENTED for a match kind of
     the architecture, groups whose size is not the sum of weights, and text values.
     """
-    translated = frozenset(
-        name for name, kind in p4info.type_info.new_types.items() if kind.translated_type.sdn_bitwidth
-    )
+    translated: dict[str, Texts | None] = {
+        name: None if kind.translated_type.sdn_bitwidth else Texts()
+        for name, kind in p4info.type_info.new_types.items()
+        if kind.HasField("translated_type")
+    }
     enum_bits = {name: kind.underlying_type.bitwidth for name, kind in p4info.type_info.serializable_enums.items()}
     actions = _unique(_action(message, translated) for message in p4info.actions)
     profiles = _unique(_profile(message) for message in p4info.action_profiles)
@@ -288,11 +304,15 @@ def read_schema(p4info: p4i.P4Info) -> Schema:
     return schema
 
 
-def _action(message: p4i.Action, translated: frozenset[str]) -> Action:
+def _action(message: p4i.Action, translated: Mapping[str, Texts | None]) -> Action:
     name = message.preamble.name
     parameters = _unique(
         (
-            Parameter(parameter.id, parameter.name, parameter.bitwidth, name, parameter.type_name.name in translated)
+            Parameter(
+                *(parameter.id, parameter.name, parameter.bitwidth, name),
+                is_translated=parameter.type_name.name in translated,
+                texts=translated.get(parameter.type_name.name),
+            )
             for parameter in message.params
         ),
         f"action {name}",
@@ -302,12 +322,15 @@ def _action(message: p4i.Action, translated: frozenset[str]) -> Action:
 
 def _profile(message: p4i.ActionProfile) -> Profile:
     name = message.preamble.name
-    if message.HasField("sum_of_members") or message.weights_disallowed:
-        raise unimplemented(
-            f"action profile {name}: the size of a group is the sum of weights; nothing else is supported"
-        )
     return Profile(
-        message.preamble.id, name, message.with_selector, message.size, message.max_group_size, tuple(message.table_ids)
+        message.preamble.id,
+        name,
+        message.with_selector,
+        message.size,
+        message.max_group_size,
+        tuple(message.table_ids),
+        message.HasField("sum_of_members"),
+        1 if message.weights_disallowed else message.sum_of_members.max_member_weight,
     )
 
 
@@ -326,7 +349,7 @@ def _table(
     profiles: Mapping[int, Profile],
     direct_counters: Mapping[int, str],
     direct_meters: Mapping[int, str],
-    translated: frozenset[str],
+    translated: Mapping[str, Texts | None],
 ) -> Table:
     name = message.preamble.name
     fields = _unique((_match_field(name, field, translated) for field in message.match_fields), f"table {name}")
@@ -345,7 +368,7 @@ def _table(
     )
 
 
-def _value_set(message: p4i.ValueSet, translated: frozenset[str]) -> ValueSet:
+def _value_set(message: p4i.ValueSet, translated: Mapping[str, Texts | None]) -> ValueSet:
     name = message.preamble.name
     fields = _unique((_match_field(name, field, translated) for field in message.match), f"value set {name}")
     for field_ in fields.values():
@@ -361,14 +384,17 @@ def _scope(table: str, message: p4i.ActionRef) -> ActionScope:
     return scope
 
 
-def _match_field(table: str, message: p4i.MatchField, translated: frozenset[str]) -> MatchField:
+def _match_field(table: str, message: p4i.MatchField, translated: Mapping[str, Texts | None]) -> MatchField:
     kind = _MATCH_KINDS.get(message.match_type)
     if kind is None:
         raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
-    if message.bitwidth < 0 or (not message.bitwidth and message.HasField("type_name")):
-        raise unimplemented(f"table {table}: field {message.name} has no width; text values are not supported")
+    texts = translated.get(message.type_name.name)
+    if message.bitwidth < 0 or (not message.bitwidth and message.HasField("type_name") and texts is None):
+        raise unimplemented(f"table {table}: field {message.name} has no width, and is no text")
+    if texts is not None and kind not in (MatchKind.EXACT, MatchKind.OPTIONAL):
+        raise unimplemented(f"table {table}: the {kind} match of field {message.name}, a text, is not supported")
     is_translated = message.type_name.name in translated
-    return MatchField(message.id, message.name, message.bitwidth, kind, table, is_translated)
+    return MatchField(message.id, message.name, message.bitwidth, kind, table, is_translated, texts)
 
 
 class _Named(Protocol):

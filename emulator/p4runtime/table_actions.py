@@ -17,7 +17,6 @@ LARGEST_GROUP_SIZE = 1 << 16
 _Set = p4r.ActionProfileActionSet
 # All selectors hash and count weights, so requesting this explicitly changes nothing.
 _SELECTION_MODES = (_Set.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR, _Set.HASH)
-_SIZE_SEMANTICS = (_Set.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR, _Set.SUM_OF_WEIGHTS)
 
 
 def decode_table_action(target: Target, table: Table, message: p4r.TableAction) -> EntryAction:
@@ -82,19 +81,24 @@ def _decode_set(target: Target, table: Table, profile: Profile, message: p4r.Act
     where = f"table {table.name}, action set"
     if message.action_selection_mode not in _SELECTION_MODES:
         raise unimplemented(f"{where}: selection mode {message.action_selection_mode} is not supported, only HASH")
-    if message.size_semantics not in _SIZE_SEMANTICS:
-        raise unimplemented(f"{where}: size semantics {message.size_semantics} is not supported, only SUM_OF_WEIGHTS")
+    own = _Set.SUM_OF_MEMBERS if profile.counts_members else _Set.SUM_OF_WEIGHTS
+    if message.size_semantics not in (_Set.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR, own):
+        name = _Set.SizeSemantics.Name(own)
+        raise unimplemented(f"{where}: size semantics {message.size_semantics} is not supported, only {name}")
     actions = []
     for number, item in enumerate(message.action_profile_actions):
         if item.weight <= 0:
             raise invalid_argument(f"{where}, action {number}: the weight must be above 0, not {item.weight}")
+        if profile.max_weight and item.weight > profile.max_weight:
+            raise invalid_argument(f"{where}, action {number}: the weight is at most {profile.max_weight}")
         watch_port = decode_watch_port(target, item, f"{where}, action {number}")
         actions.append(WeightedAction(decode_action(target.schema, table, item.action), item.weight, watch_port))
-    size = sum(action.weight for action in actions)
+    weights = [action.weight for action in actions]
+    size, what = profile.group_size(weights), "members:" if profile.counts_members else "weights of"
     if profile.max_group_size and size > profile.max_group_size:
-        raise invalid_argument(f"{where}: weights of {size} are more than the {profile.max_group_size} of a group")
-    if size > LARGEST_GROUP_SIZE:
+        raise invalid_argument(f"{where}: {what} {size} are more than the {profile.max_group_size} of a group")
+    if sum(weights) > LARGEST_GROUP_SIZE:
         raise RequestError(
-            grpc.StatusCode.RESOURCE_EXHAUSTED, f"{where}: weights of {size} are more than {LARGEST_GROUP_SIZE}"
+            grpc.StatusCode.RESOURCE_EXHAUSTED, f"{where}: weights of {sum(weights)} are more than {LARGEST_GROUP_SIZE}"
         )
     return ActionSet(tuple(actions))

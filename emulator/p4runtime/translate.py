@@ -8,7 +8,7 @@ from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.meters import MeterRates
 from emulator.p4runtime.bytestrings import decode_value, encode_value
 from emulator.p4runtime.errors import invalid_argument, permission_denied
-from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Schema, Table
+from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Parameter, Schema, Table
 
 
 def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> EntryKey:
@@ -68,7 +68,7 @@ def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_defau
     arguments: list[int] = []
     unused: list[int] = []
     for parameter in action.parameters:
-        value = decode_value(values[parameter.id], parameter.width_bits, parameter.place)
+        value = _decoded(parameter, values[parameter.id])
         (unused if parameter.is_dropped else arguments).append(value)
     return ActionCall(action.name, tuple(arguments), tuple(unused))
 
@@ -81,7 +81,7 @@ def encode_action(schema: Schema, call: ActionCall) -> p4r.Action:
     for parameter in action.parameters:
         # The program's own calls do not say what it does not use.
         value = next(unused, 0) if parameter.is_dropped else next(arguments)
-        message.params.add(param_id=parameter.id, value=encode_value(value))
+        message.params.add(param_id=parameter.id, value=_encoded(parameter, value))
     return message
 
 
@@ -115,9 +115,9 @@ def _decode_field(field: MatchField, message: p4r.FieldMatch | None) -> FieldMat
         raise invalid_argument(f"{where}: the match is {field.kind}, not {kind or 'unset'}")
     match field.kind:
         case MatchKind.EXACT:
-            return FieldMatch(decode_value(message.exact.value, field.width_bits, where), field.full_mask)
+            return FieldMatch(_decoded(field, message.exact.value), field.full_mask)
         case MatchKind.OPTIONAL:
-            return FieldMatch(decode_value(message.optional.value, field.width_bits, where), field.full_mask)
+            return FieldMatch(_decoded(field, message.optional.value), field.full_mask)
         case MatchKind.LPM:
             length = message.lpm.prefix_len
             if not 0 < length <= field.width_bits:
@@ -139,6 +139,17 @@ def _decode_field(field: MatchField, message: p4r.FieldMatch | None) -> FieldMat
             return RangeMatch(low, high)
 
 
+def _decoded(field: MatchField | Parameter, data: bytes) -> int:
+    """Return the number of a value or text."""
+    if field.texts is not None:
+        return field.texts.number(data, field.width_bits, field.place)
+    return decode_value(data, field.width_bits, field.place)
+
+
+def _encoded(field: MatchField | Parameter, value: int) -> bytes:
+    return encode_value(value) if field.texts is None else field.texts.text(value)
+
+
 def _anything(field: MatchField) -> FieldMatch | RangeMatch:
     """Return the match of an omitted field."""
     return RangeMatch(0, field.full_mask) if field.kind is MatchKind.RANGE else FieldMatch(0, 0)
@@ -155,7 +166,7 @@ def _encode_field(field: MatchField, match: FieldMatch | RangeMatch) -> p4r.Fiel
     if isinstance(match, RangeMatch):
         message.range.low, message.range.high = encode_value(match.low), encode_value(match.high)
         return message
-    value = encode_value(match.value)
+    value = _encoded(field, match.value)
     match field.kind:
         case MatchKind.OPTIONAL:
             message.optional.value = value

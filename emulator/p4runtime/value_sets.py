@@ -34,7 +34,8 @@ def read_value_sets(target: Target, request: p4r.ValueSetEntry) -> Iterator[p4r.
         for member in target.switch.value_set(value_set.name).members:
             message = entry.members.add()
             for field, value in zip(value_set.match_fields, member, strict=True):
-                message.match.add(field_id=field.id, exact=p4r.FieldMatch.Exact(value=encode_value(value)))
+                text = encode_value(value) if field.texts is None else field.texts.text(value)
+                message.match.add(field_id=field.id, exact=p4r.FieldMatch.Exact(value=text))
         yield entry
 
 
@@ -51,5 +52,9 @@ def _decode(value_set: ValueSet, member: p4r.ValueSetMember) -> tuple[int, ...]:
         match = given[field.id]
         if match.WhichOneof("field_match_type") != "exact":
             raise invalid_argument(f"{where}, field {field.name}: its match is exact")
-        values.append(decode_value(match.exact.value, field.width_bits, f"{where}, field {field.name}"))
+        place, value = f"{where}, field {field.name}", match.exact.value
+        if field.texts is None:
+            values.append(decode_value(value, field.width_bits, place))
+        else:
+            values.append(field.texts.number(value, field.width_bits, place))
     return tuple(values)

@@ -496,6 +496,8 @@ class _Drawing:
         header = self.some(self.kinds)
         inputs += [_field(header, name) for name, *_ in self.fields_of(header)]
         whole = sum(bits for entry in inputs[:2] for n, bits, _ in self.types["scalars"] if n == entry["value"][1])
+        if self.often(0.2):
+            inputs.append(_header(self.some([*self.kinds, *VARIABLE])))
         if self.often(0.3):
             inputs.append(_field(self.some(VARIABLE), "rest"))
         inputs.insert(2, {**_constant(1), "bitwidth": -whole % 8 or 8})

@@ -182,10 +182,17 @@ class Evaluator:
         """Value of a named calculation."""
         return self.hash(packet, self._calculations[name])
 
+    def _parts(self, part: Json) -> list[Json]:
+        """A header stands for all of its fields."""
+        if part["type"] != "header":
+            return [part]
+        entries = self.types[self.headers[part["value"]]["header_type"]]
+        return [{"type": "field", "value": [part["value"], name]} for name, *_ in entries]
+
     def hash(self, packet: Packet, calculation: Json) -> int:
         """Hash over the bits of a calculation's fields, padded to whole bytes; headers that are not valid have none."""
         value = width = 0
-        for part in calculation["input"]:
+        for part in (part for whole in calculation["input"] for part in self._parts(whole)):
             if part["type"] == "field" and not self._is_there(packet, part["value"][0]):
                 continue
             if self.is_variable(part):

@@ -22,7 +22,7 @@ PROGRAMS = {
     path.stem: path
     for path in (
         PROGRAM,
-        *(BMV2 / "programs" / f"{name}.json" for name in ("meters", "replication")),
+        *(path for path in sorted((BMV2 / "programs").glob("*.json")) if path.name != "manifest.json"),
         *(BMV2 / "constructs" / "programs" / f"{name}.json" for name in ("arithmetic", "stacks", "tables")),
     )
 }

@@ -180,7 +180,10 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         ),
         "digest 'thing' of 602 bytes",
     ),
-    "extern": (named("extern_instances"), r"extern instances \(thing\)"),
+    "extern": (
+        named("extern_instances", type="Oracle"),
+        "'thing', an instance of the extern 'Oracle', which v1model does not have,",
+    ),
     "saturating field": (field("ports_t", "full", 8, False, True), r"saturating field ports\.full"),
     "varbit without a limit": (field("ipv4_t", "options", "*"), "header type 'ipv4_t' of at most None bytes"),
     "field behind a varbit": (

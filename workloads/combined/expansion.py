@@ -11,7 +11,7 @@ from itertools import pairwise, product
 
 from workloads.combined.nccl import Collective
 from workloads.combined.ranks import Degrees, Ranks
-from workloads.combined.stages import Communication, Dimension, PassStep, StagePasses, cut
+from workloads.combined.stages import Dimension, PassStep, StagePasses, cut
 from workloads.combined.traffic import CollectiveTraffic
 from workloads.combined_workload import CombinedWorkload
 from workloads.described.description import ModelBlock
@@ -22,6 +22,8 @@ from workloads.placement import Placement
 from workloads.task_graph import Done, FlowSpec, GraphBuilder, TaskGraph
 
 Line = tuple[int, ...]
+Segment = tuple[float, str, tuple[FlowSpec, ...]]
+"""Seconds of computation, then flows of a group; no flows at the end of a pass."""
 
 
 def degrees_on(workload: CombinedWorkload, num_gpus: int) -> Degrees:
@@ -65,7 +67,9 @@ class _Expansion:
         self._arrived: dict[tuple[Line, Passage], Done] = defaultdict(tuple)
         self._synchronised: dict[int, Done] = defaultdict(tuple)
         self._gathered: Done = ()
-        self._flows: dict[tuple[object, ...], tuple[FlowSpec, ...]] = {}
+        self._hosts: dict[tuple[Line, int], tuple[str, ...]] = {}
+        self._passed: dict[tuple[Line, int, bool, int], tuple[FlowSpec, ...]] = {}
+        self._known: dict[tuple[object, ...], tuple[Segment, ...]] = {}
 
     def graph(self) -> TaskGraph:
         """Return the graph."""
@@ -114,15 +118,14 @@ class _Expansion:
         exchanges = makes_gradients and (is_last or self._workload.zero >= 2)
         buckets = _buckets(blocks, self._workload.buckets) if exchanges else [blocks]
         for number, bucket in enumerate(buckets):
-            steps = list(self._steps(step, bucket))
             name = name_of(step) + (f" part {number}" if len(buckets) > 1 else "")
             for line in self._lines:
-                self._play(line, place, name, steps)
+                self._play(line, place, name, self._segments(line, place, step.kind, bucket))
             if exchanges:
                 self._exchange_gradients(place, bucket)
 
-    def _steps(self, step: Step, blocks: Sequence[ModelBlock]) -> Iterable[PassStep]:
-        match step.kind:
+    def _steps(self, kind: StepKind, blocks: Sequence[ModelBlock]) -> Iterable[PassStep]:
+        match kind:
             case StepKind.FORWARD:
                 return self._passes.forward(blocks)
             case StepKind.BACKWARD:
@@ -131,36 +134,39 @@ class _Expansion:
                 return self._passes.backward(blocks, share=0.5)
         return [self._passes.weight_gradient(blocks)]
 
-    def _play(self, line: Line, place: int, name: str, steps: Iterable[PassStep]) -> None:
-        """Add steps one after the other; computations and collectives inside hosts that follow each other are one."""
-        hosts = self._ranks.stage_hosts(place, line)
-        duration_s = 0.0
-        for step in steps:
-            if isinstance(step, float):
-                duration_s += step
-                continue
-            duration_s += self._inside_s(line, place, step)
-            flows = self._between(line, place, step)
+    def _segments(self, line: Line, place: int, kind: StepKind, blocks: Sequence[ModelBlock]) -> Sequence[Segment]:
+        """Return a pass over blocks in a line: seconds of computation, and what is sent behind it to other hosts.
+
+        Collectives inside hosts are seconds of computation.
+        """
+        key = (line, place, kind, blocks[0].name, len(blocks))
+        if key not in self._known:
+            segments: list[Segment] = []
+            duration_s = 0.0
+            for step in self._steps(kind, blocks):
+                if isinstance(step, float):
+                    duration_s += step
+                    continue
+                groups = list(self._groups(line, place, step.dimension))
+                duration_s += self._traffic.inside_s(step.collective, groups, step.size_bytes)
+                flows = self._traffic.between(step.collective, groups, step.size_bytes)
+                if flows:
+                    segments.append((duration_s, f"{step.dimension} {self._name_of(line, place)}", flows))
+                    duration_s = 0.0
+            self._known[key] = (*segments, (duration_s, "", ()))
+        return self._known[key]
+
+    def _play(self, line: Line, place: int, name: str, segments: Iterable[Segment]) -> None:
+        """Add segments one after the other."""
+        hosts = self._hosts_of(line, place)
+        for duration_s, group, flows in segments:
+            self._compute_for(line, place, name, hosts, duration_s)
             if flows:
-                self._compute_for(line, place, name, hosts, duration_s)
-                duration_s = 0.0
-                group = f"{step.dimension} {self._name_of(line, place)}"
                 self._last[line, place] = self._builder.send(group, flows, self._last[line, place])
-        self._compute_for(line, place, name, hosts, duration_s)
 
     def _compute_for(self, line: Line, place: int, name: str, hosts: tuple[str, ...], duration_s: float) -> None:
         if duration_s:
             self._last[line, place] = self._builder.compute(name, hosts, duration_s, self._last[line, place])
-
-    def _inside_s(self, line: Line, place: int, step: Communication) -> float:
-        return self._traffic.inside_s(step.collective, self._groups(line, place, step.dimension), step.size_bytes)
-
-    def _between(self, line: Line, place: int, step: Communication) -> tuple[FlowSpec, ...]:
-        key = (line, place, step)
-        if key not in self._flows:
-            groups = self._groups(line, place, step.dimension)
-            self._flows[key] = self._traffic.between(step.collective, groups, step.size_bytes)
-        return self._flows[key]
 
     def _groups(self, line: Line, place: int, dimension: Dimension) -> Iterable[Sequence[int]]:
         match dimension:
@@ -177,16 +183,28 @@ class _Expansion:
         receiver = self._places[stage]
         done = self._last[line, place]
         if receiver != place:
-            blocks = self._blocks[stage - 1 if is_forward else stage]
-            sent: defaultdict[tuple[str, str], float] = defaultdict(float)
-            for data in line:
-                pairs = zip(self._ranks.replica(place, data), self._ranks.replica(receiver, data), strict=True)
-                for source, destination in pairs:
-                    sent[self._ranks.host(source), self._ranks.host(destination)] += self._passes.passed_bytes(blocks)
+            key = (line, place, is_forward, stage)
+            if key not in self._passed:
+                self._passed[key] = self._flows_to(line, place, receiver, stage - 1 if is_forward else stage)
             direction = "forward" if is_forward else "backward"
-            group = f"{direction} {self._name_of(line, place)}>{receiver}"
-            done = self._builder.send(group, self._traffic.flows(sent.items()), done)
+            done = self._builder.send(f"{direction} {self._name_of(line, place)}>{receiver}", self._passed[key], done)
         self._arrived[line, output] = done
+
+    def _flows_to(self, line: Line, place: int, receiver: int, stage: int) -> tuple[FlowSpec, ...]:
+        """Return the flows of what is between this stage and the next one, from every rank to the one in its place."""
+        size_bytes = self._passes.passed_bytes(self._blocks[stage])
+        sent: defaultdict[tuple[str, str], float] = defaultdict(float)
+        for data in line:
+            ranks = self._ranks
+            for source, destination in zip(ranks.replica(place, data), ranks.replica(receiver, data), strict=True):
+                sent[ranks.host(source), ranks.host(destination)] += size_bytes
+        return self._traffic.flows(sent.items())
+
+    def _hosts_of(self, line: Line, place: int) -> tuple[str, ...]:
+        key = (line, place)
+        if key not in self._hosts:
+            self._hosts[key] = self._ranks.stage_hosts(place, line)
+        return self._hosts[key]
 
     def _exchange_gradients(self, place: int, blocks: Sequence[ModelBlock]) -> None:
         """Reduce the gradients of blocks among all replicas, behind the exchange before."""
@@ -207,8 +225,7 @@ class _Expansion:
                 continue
             inside_s = self._traffic.inside_s(collective, groups, size_bytes)
             for line in self._lines if inside_s else ():
-                hosts = self._ranks.stage_hosts(place, line)
-                self._compute_for(line, place, f"{name} inside hosts", hosts, inside_s)
+                self._compute_for(line, place, f"{name} inside hosts", self._hosts_of(line, place), inside_s)
                 done += self._last[line, place]
             done = self._builder.send(name, self._traffic.between(collective, groups, size_bytes), done)
         return done

@@ -160,6 +160,13 @@ def test_a_parameter_that_the_program_does_not_use_is_kept_for_readers(pipeline:
     assert [parameter.name for parameter in forward.parameters if parameter.is_dropped] == [dropped["name"]]
 
 
+def test_actions_without_an_id_are_refused_by_name(pipeline: Pipeline, document: Json) -> None:
+    table = next(t for p in document["pipelines"] for t in p["tables"] if t["name"] == "Ingress.flow")
+    table["action_ids"].append(999)
+    with pytest.raises(RequestError, match=r"table Ingress\.flow: its actions in the JSON have other ids than names"):
+        changed(pipeline, document)
+
+
 def test_the_size_of_a_table_without_a_key_means_nothing() -> None:
     text, data = DIFFERING.p4info.read_text(), DIFFERING.json.read_bytes()
     always = text.index('name: "ingress.always"')

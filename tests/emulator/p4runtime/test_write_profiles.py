@@ -1,5 +1,7 @@
 """Members, groups and one-shot action sets: what may be written, and which error says that it may not."""
 
+from pathlib import Path
+
 import pytest
 from finsy.proto import p4r, rpc_code
 
@@ -12,6 +14,7 @@ from emulator.entries import (
     MemberReference,
     WeightedAction,
 )
+from emulator.p4runtime.pipeline import compiled_pipeline
 from emulator.p4runtime.target import Target
 from tests.emulator.p4runtime.messages import (
     DELETE,
@@ -165,6 +168,41 @@ def test_refused_action_sets(target: Target, action: str, code: rpc_code.Code.Va
     result = write(target, INSERT, route("", action))
     assert result.canonical_code == code, result.message
     assert list(target.switch.entries("Ingress.routing")) == []
+
+
+@pytest.fixture
+def counting(target: Target, p4info_path: Path, device_config_path: Path) -> Target:
+    """The target with groups whose size is the number of their members, of weights up to 4."""
+    text = p4info_path.read_text().replace(
+        "max_group_size: 16", "max_group_size: 2 sum_of_members { max_member_weight: 4 }"
+    )
+    assert "sum_of_members" in text
+    return Target(target.switch, compiled_pipeline(text, device_config_path.read_bytes()))
+
+
+def test_the_size_of_a_group_may_be_the_number_of_its_members(counting: Target) -> None:
+    for number in (1, 2, 3):
+        put(counting, member(number))
+    large = group(1, {1: 4, 2: 4})
+    large.action_profile_group.max_size = 2
+    put(counting, large)
+    assert len(counting.switch.groups("Ingress.ecmp")[1]) == 8
+    for weights, code in (({1: 5}, rpc_code.INVALID_ARGUMENT), ({1: 1, 2: 1, 3: 1}, rpc_code.RESOURCE_EXHAUSTED)):
+        refused = group(2, weights)
+        refused.action_profile_group.max_size = 2
+        assert write(counting, INSERT, refused).canonical_code == code
+
+
+def test_so_may_that_of_an_action_set(counting: Target) -> None:
+    members = "size_semantics: SUM_OF_MEMBERS"
+    whole = one_shot(out(1, 4), out(2, 4))
+    put(counting, route("", whole.replace("action_profile_action_set {", f"action_profile_action_set {{ {members}", 1)))
+    for wrong, code in (
+        (one_shot(out(1, 5)), rpc_code.INVALID_ARGUMENT),
+        (one_shot(out(1), out(2), out(3)), rpc_code.INVALID_ARGUMENT),
+        ("action_profile_action_set { size_semantics: SUM_OF_WEIGHTS }", rpc_code.UNIMPLEMENTED),
+    ):
+        assert write(counting, MODIFY, route("", wrong)).canonical_code == code
 
 
 def test_action_sets_do_not_mix_with_members_and_groups(target: Target) -> None:

@@ -6,7 +6,7 @@ from random import Random
 from typing import TypeVar
 
 from tests.p4src.packets import IntMd, Ipv4, Protocol, ethernet
-from tests.p4src.tna.entries import Entries, FlowChoice, Job, NextHop, Prefix
+from tests.p4src.tna.entries import OWN_HASH_NUMBER, Entries, FlowChoice, Job, NextHop, Prefix
 from tests.p4src.tna.laws import claims_too_much, flow_of, is_cut_short, tofino_choice, v1model_choice
 from topologies.addressing import Address, FiveTuple
 
@@ -71,8 +71,8 @@ def draw_entries(random: Random) -> Entries:
         mtu_default_bytes=random.choice((None, 200, 0xFFFF)),
         packet_in_bursts=_draw_for_ports(random, 0.4, lambda: random.randrange(4)),
         node_id=random.choice((None, random.getrandbits(32))),
-        hash_multiplier=random.getrandbits(32) | 1,
-        hash_salt=random.getrandbits(32),
+        hash_multiplier=random.choice((OWN_HASH_NUMBER, *[random.getrandbits(32) | 1] * 3)),
+        hash_salt=random.choice((OWN_HASH_NUMBER, *[random.getrandbits(32)] * 3)),
         slot_mask=random.choice((7, 63, 1023)),
         window_exponent=random.randint(8, 20),
     )
@@ -150,7 +150,12 @@ class Arrivals:
         frame = self._ipv4()
         if kind < 0.10:
             return frame[: random.randrange(len(frame))]
-        if kind < 0.13:
+        if kind < 0.14 and frame[23] == Protocol.UDP:
+            damaged = bytearray(frame)
+            length = int.from_bytes(frame[38:40], "big") + random.choice((-8, -4, -1, 1, 4, 40))
+            damaged[38:40] = (length & 0xFFFF).to_bytes(2, "big")
+            return bytes(damaged)
+        if kind < 0.17:
             damaged = bytearray(frame)
             damaged[random.randrange(12, min(len(frame), 70))] = random.getrandbits(8)
             return bytes(damaged)
@@ -169,7 +174,7 @@ class Arrivals:
             dscp=random.getrandbits(6),
             ecn=random.getrandbits(2),
             time_to_live=random.choice((0, 1, 2, 2, 255, *[64] * 20)),
-            payload=random.randbytes(random.randrange(100)),
+            payload=random.randbytes(random.choice((0, 1, 4, random.randrange(100), random.randrange(100)))),
             udp_checksum=random.random() < 0.7,
             checksum_error=random.choice((0, 1, 0x8000)) if random.random() < 0.05 else 0,
             l4_checksum_error=random.getrandbits(16) if random.random() < 0.1 else 0,

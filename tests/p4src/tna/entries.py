@@ -9,6 +9,9 @@ from emulator.meters import MeterMemory, MeterRates
 from tests.p4src.tna.program import RunningProgram
 from topologies.addressing import FiveTuple
 
+OWN_HASH_NUMBER = 1
+"""What both programs have for multiplier and salt where nobody writes them."""
+
 WINDOW_OF_1024 = 10
 """Tofino counts windows of 2^n times 1,024 units of its clock, v1model of 2^n units."""
 
@@ -160,7 +163,8 @@ def write_to_v1model(entries: Entries, switch: V1modelControl) -> None:
         switch.set_default(table, call)
     exponent = entries.window_exponent + WINDOW_OF_1024
     switch.set_default("egress.utilisation_window", ActionCall("egress.set_window", (exponent,)))
-    switch.set_default("ingress.node", ActionCall("ingress.set_node", (entries.hash_multiplier,)))
+    if entries.hash_multiplier != OWN_HASH_NUMBER:
+        switch.set_default("ingress.node", ActionCall("ingress.set_node", (entries.hash_multiplier,)))
     for hop in {hop for hops in entries.routes.values() for hop in hops}:
         switch.insert_member("ingress.ecmp", hop, ActionCall("ingress.set_next_hop", (hop,)))
     for number, (prefix, hops) in enumerate(entries.routes.items(), 1):
@@ -188,7 +192,8 @@ def write_to_tofino(entries: Entries, program: RunningProgram) -> dict[tuple[str
     for table, call in _defaults(entries).items():
         tables[table].set_default(call.action, call.arguments)
     tables["egress.utilisation_window"].set_default("egress.set_window", (entries.window_exponent,))
-    tables["ingress.node"].set_default("ingress.set_node", (entries.hash_salt,))
+    if entries.hash_salt != OWN_HASH_NUMBER:
+        tables["ingress.node"].set_default("ingress.set_node", (entries.hash_salt,))
     for group, (prefix, hops) in enumerate(entries.routes.items()):
         match = ((prefix.address, prefix.mask),)
         if len(hops) == 1:
