@@ -4,7 +4,8 @@ Run it with paths of ``p4c-barefoot``, of ``p4testgen`` and of the folders of ``
 
     python -m tests.p4src.tna.recording P4C_BAREFOOT P4TESTGEN FOLDER...
 
-The compiler is p4c's with ``mid_end_json.patch`` applied: as it is, it writes the IR as JSON before its mid-end only.
+The option ``--toJSON`` of p4c's compiler writes the IR as it is before the mid-end. A compiler for this module is
+changed to write it where it logs "After midend" (``p4c-barefoot.cpp``), and to stop there.
 """
 
 import json
