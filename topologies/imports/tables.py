@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from topologies.files import FileError, read_text, shown_path
-from topologies.printable import quoted
+from topologies.printable import printable, quoted
 
 _DELIMITERS = ",;\t"
 
@@ -51,7 +51,7 @@ def read_table(path: Path, columns: Columns, problems: list[str]) -> list[Row]:
             return []
         return [row for row in _rows(path, lines, names, problems) if row.cells]
     except csv.Error as error:
-        problems.append(f"{shown_path(path)}: line {lines.line_num}: not CSV: {error}")
+        problems.append(f"{shown_path(path)}: line {lines.line_num}: not CSV: {printable(str(error))}")
         return []
 
 

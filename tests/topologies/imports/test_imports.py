@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.topologies.builders import TOPOLOGY
@@ -273,6 +273,7 @@ _ROWS = st.lists(st.lists(_CELLS | st.text(max_size=5), min_size=1, max_size=8),
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_ROWS, min_size=4, max_size=4), st.sampled_from(",;\t|"))
+@example([[], [], [], [['"', '"0']]], "\t")
 def test_whatever_tables_hold_is_a_fabric_or_is_refused(tables: list[list[list[str]]], delimiter: str) -> None:
     headers = [each.partition("\n")[0].split(",") for each in (CABLES, "name,role,node_id", ADDRESSES, INTERFACES)]
     draft = Draft()
