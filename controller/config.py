@@ -170,7 +170,7 @@ class ControllerConfig(BaseModel):
     pipeline: Path = _PIPELINE
     """The folder of the compiled P4 programs."""
     device_config: Path | None = None
-    """What a Tofino switch loads that runs another program: the SDE makes it; None: nothing, it runs ours already."""
+    """What a Tofino switch loads that runs another program; None: nothing, it runs ours already."""
     database: Annotated[str, Field(min_length=1)] | None = None
     """A path (SQLite) or an SQLAlchemy URL; None: no state outlives the process."""
     record: RecordConfig = RecordConfig()

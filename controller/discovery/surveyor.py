@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from finsy import P4ClientError, P4Schema, Switch, SwitchOptions
@@ -23,6 +24,7 @@ from controller.discovery.survey_config import SurveyConfig
 from controller.errors import DaemonError
 from controller.links.port_states import Port
 from controller.southbound.gnmi_interfaces import InterfacesError, read_interfaces
+from controller.southbound.p4runtime.held_program import hear_of_missing_programs
 from controller.southbound.p4runtime.packets import PacketGate
 from controller.southbound.p4runtime.reconnecting import reason_of
 from controller.southbound.southbound import PacketArrival
@@ -30,6 +32,7 @@ from controller.southbound.tls import finsy_credentials
 from controller.switch_addresses import SwitchAddress
 from topologies.addressing import BROADCAST_MAC, Address, MacAddress, Prefix, switch_mac
 from topologies.targets import Target, target_of
+from topologies.tofino.ports import CABLED_PORTS
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,8 +42,9 @@ _LOAD_S = 60.0
 _SEND_S = 5.0
 _TAKE_S = 0.05
 _QUESTIONS_AT_ONCE = 200
-_PORTS_TRIED = range(1, 65)
-"""The ports of a switch that tells none by gNMI."""
+_PORTS_TRIED = (range(1, 65),)
+_TOFINO_PORTS_TRIED = (range(1, CABLED_PORTS[0].stop), *CABLED_PORTS[1:])
+"""The ports of a switch that tells none by gNMI; no port of ours has number 0."""
 _MOST_ADDRESSES = 8
 """Addresses of a host that are kept."""
 
@@ -61,7 +65,7 @@ async def survey(config: SurveyConfig, pipeline: Path | None, subnets: Sequence[
     Raises:
         SurveyError: Switches are away, run no program that passes packets, or belong to a controller.
     """
-    found = await asyncio.gather(*(_ports(config, address) for address in config.switches))
+    told = await asyncio.gather(*(_told_ports(config, address) for address in config.switches))
     gate = PacketGate()
     targets: dict[str, Target] = {}
     async with AsyncExitStack() as stack:
@@ -71,8 +75,15 @@ async def survey(config: SurveyConfig, pipeline: Path | None, subnets: Sequence[
         if problems := [problem for problem in outcomes if problem]:
             raise SurveyError("\n".join(problems))
         switches = tuple(
-            SurveyedSwitch(each.name, each.address, each.device_id, each.gnmi, ports, targets[each.name])
-            for each, ports in zip(config.switches, found, strict=True)
+            SurveyedSwitch(
+                each.name,
+                each.address,
+                each.device_id,
+                each.gnmi,
+                _tried_ports(each.name, targets[each.name], ports) if isinstance(ports, str) else ports,
+                targets[each.name],
+            )
+            for each, ports in zip(config.switches, told, strict=True)
         )
         surveyor = Surveyor(switches, gate)
         gate.listen(lambda: None)
@@ -175,18 +186,24 @@ class Surveyor:
                 await asyncio.gather(*map(self._gate.sent, sent_by))
 
 
-async def _ports(config: SurveyConfig, address: SwitchAddress) -> Mapping[int, SurveyedPort]:
-    """Return the ports of a switch, or those that it may have."""
+async def _told_ports(config: SurveyConfig, address: SwitchAddress) -> Mapping[int, SurveyedPort] | str:
+    """Return the ports of a switch, or why it tells none."""
     try:
         async with asyncio.timeout(_CONNECT_S):
             interfaces = await read_interfaces(address, config.switch_tls)
     except (InterfacesError, TimeoutError) as error:
-        last, reason = _PORTS_TRIED[-1], str(error) or "no answer"
-        _LOG.warning("switch %s: it tells no ports, so ports 1 to %d are tried: %s", address.name, last, reason)
-        return {number: SurveyedPort(str(number), is_up=True) for number in _PORTS_TRIED}
+        return str(error) or "no answer"
     return {
         each.number: SurveyedPort(each.name, each.is_up, each.gbps) for each in interfaces if each.number is not None
     }
+
+
+def _tried_ports(switch: str, target: Target, reason: str) -> Mapping[int, SurveyedPort]:
+    """Return the ports that a switch may have which tells none for this reason."""
+    tried = _TOFINO_PORTS_TRIED if target is Target.TOFINO else _PORTS_TRIED
+    ranges = ", ".join(f"{numbers[0]} to {numbers[-1]}" for numbers in tried)
+    _LOG.warning("switch %s: it tells no ports, so ports %s are tried: %s", switch, ranges, reason)
+    return {number: SurveyedPort(str(number), is_up=True) for number in chain.from_iterable(tried)}
 
 
 async def _connect(
@@ -204,6 +221,7 @@ async def _connect(
         channel_credentials=finsy_credentials(config.switch_tls),
     )
     switch = Switch(address.name, address.address, options)
+    hear_of_missing_programs(switch)
     gate.follow(switch)
     try:
         async with asyncio.timeout(_CONNECT_S):

@@ -1,6 +1,7 @@
 """Check the files and packages that a configuration needs, as a start of the controller would; TLS checks its own."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from controller.access.authenticator import authenticator
 from controller.access.reloading_file import UnusableFileError
@@ -27,5 +28,15 @@ def unusable_files(config: ControllerConfig) -> Iterator[str]:
     for name in sorted({name for target in targets for name in files_of(target) if name is not None}):
         if not (config.pipeline / name).is_file():
             yield f"pipeline: {config.pipeline} has no {name}"
-    if config.device_config is not None and not config.device_config.is_file():
-        yield f"device_config: there is no file {config.device_config}"
+    if config.device_config is not None and (problem := _problem_of(config.device_config)):
+        yield f"device_config: {problem}"
+
+
+def _problem_of(file: Path) -> str:
+    if not file.is_file():
+        return f"there is no file {file}"
+    try:
+        with file.open("rb") as opened:
+            return "" if opened.read(1) else f"{file} is empty"
+    except OSError as error:
+        return f"{file} cannot be read: {error.strerror}"

@@ -19,6 +19,11 @@ QUEUES_PER_GROUP = 32
 
 _CABLED_PER_PIPE = 64
 _NUMBERS_PER_PIPE = 128
+CABLED_PORTS = tuple(
+    range(pipe * _NUMBERS_PER_PIPE, pipe * _NUMBERS_PER_PIPE + _CABLED_PER_PIPE) for pipe in range(PIPES)
+)
+"""The numbers of ports that cables may reach, by pipe."""
+
 _LANES_BY_GBPS = {Fraction(gbps): lanes for gbps, lanes in ((1, 1), (10, 1), (25, 1), (40, 4), (50, 2), (100, 4))}
 _MOST_GBPS = max(_LANES_BY_GBPS)
 
@@ -97,9 +102,8 @@ def _problem(port: TofinoPort, by_number: dict[int, TofinoPort]) -> str | None:
 
     Each lane brings the eight queues of one port, so ports that fit by their lanes have queues too.
     """
-    if port.pipe >= PIPES or port.number % _NUMBERS_PER_PIPE >= _CABLED_PER_PIPE:
-        first = [pipe * _NUMBERS_PER_PIPE for pipe in range(PIPES)]
-        ranges = ", ".join(f"{number} to {number + _CABLED_PER_PIPE - 1}" for number in first)
+    if not any(port.number in numbers for numbers in CABLED_PORTS):
+        ranges = ", ".join(f"{numbers[0]} to {numbers[-1]}" for numbers in CABLED_PORTS)
         return f"Tofino has queues for cables only at the numbers {ranges}"
     gbps = port.rate_bps / 1e9
     if gbps > _MOST_GBPS:

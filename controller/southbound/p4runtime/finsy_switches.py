@@ -16,6 +16,7 @@ from controller.southbound.p4runtime.access import SwitchAccess
 from controller.southbound.p4runtime.encoding import Encoder
 from controller.southbound.p4runtime.fencing import TermArbitrator
 from controller.southbound.p4runtime.held_program import hear_of_missing_programs, held_config
+from controller.southbound.p4runtime.large_answers import take_large_answers
 from controller.southbound.p4runtime.programs import Program, Programs
 from controller.southbound.p4runtime.reading import EntityReader
 from controller.southbound.p4runtime.reconnecting import ConnectionLostError
@@ -78,6 +79,7 @@ class FinsySwitches:
         elif codec.role_config is not None:
             switch._arbitrator = RoleArbitrator(self._election_id, codec.role_config)
         hear_of_missing_programs(switch)
+        take_large_answers(switch)
         _guard_pipeline_pushes(switch, program, self._pushes)
         return switch
 

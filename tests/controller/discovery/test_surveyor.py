@@ -15,7 +15,7 @@ from controller.discovery.surveyor import SurveyError, Surveyor, survey
 from controller.southbound.p4runtime.packets import PacketGate
 from p4src import P4INFO
 from tests.controller.southbound.p4runtime.memory_server import MemoryServer, serving
-from tests.controller.southbound.p4runtime.tofino_server import tofino
+from tests.controller.southbound.p4runtime.tofino_server import TofinoServer, tofino
 from topologies.addressing import BROADCAST_MAC, Address, MacAddress
 
 
@@ -41,12 +41,25 @@ def test_hosts_at_ports_that_the_switch_has_not_told_of_are_written_down_with_th
     }
 
 
-def test_the_program_of_a_switch_tells_its_target() -> None:
+def test_the_program_of_a_switch_tells_its_target_and_which_ports_to_try() -> None:
     async def test() -> None:
-        async with serving(tofino(), name="leaf") as leaf, serving(MemoryServer(), name="spine") as spine:
-            found = await survey(SurveyConfig(switches=(leaf, spine)), P4INFO.parent, (), 0.0)
+        async with serving(tofino(), name="leaf") as first, serving(MemoryServer(), name="spine") as second:
+            found = await survey(SurveyConfig(switches=(first, second)), P4INFO.parent, (), 0.0)
         document = yaml.safe_load(survey_file(found))["topology"]
-        assert [switch.get("target", "bmv2") for switch in document["switches"]] == ["tofino", "bmv2"]
+        leaf, spine = document["switches"]
+        assert (leaf["target"], spine.get("target")) == ("tofino", None)
+        tried = [port["number"] for port in leaf["ports"]], [port["number"] for port in spine["ports"]]
+        pipes = [*range(1, 64), *range(128, 192), *range(256, 320), *range(384, 448)]
+        assert tried == (pipes, [*range(1, 65)])
+
+    asyncio.run(test())
+
+
+def test_a_tofino_without_a_program_is_named() -> None:
+    async def test() -> None:
+        async with serving(TofinoServer(), name="leaf") as address:
+            with pytest.raises(SurveyError, match=r"^switch leaf: it runs no P4 program$"):
+                await survey(SurveyConfig(switches=(address,)), None, (), 0.0)
 
     asyncio.run(test())
 

@@ -78,6 +78,26 @@ def test_the_program_of_a_tofino_is_looked_for_where_there_is_one(trainyard: Tra
     ]
 
 
+@pytest.mark.parametrize(
+    ("file", "problem"),
+    [
+        ("/dev/null", "there is no file /dev/null"),
+        ("/proc/self/mem", "/proc/self/mem cannot be read: "),
+        ("made", "made is empty"),
+    ],
+)
+def test_a_device_config_that_nobody_can_load_is_named(
+    trainyard: Trainyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made").touch()
+    document = yaml.safe_load((ROOT / "docs/examples/controller.yaml").read_text()) | {"device_config": file}
+    (tmp_path / "controller.yaml").write_text(yaml.safe_dump(document))
+    result = trainyard("check", "controller.yaml")
+    assert result.exit_code == 2
+    assert f"controller.yaml: device_config: {problem}" in result.stderr
+
+
 def test_files_that_a_configuration_names_are_checked_too(trainyard: Trainyard, tmp_path: Path) -> None:
     document = yaml.safe_load((ROOT / "docs/examples/controller.yaml").read_text())
     (tmp_path / "tokens").write_text("no token")

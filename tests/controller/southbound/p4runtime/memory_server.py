@@ -15,6 +15,8 @@ from controller.switch_addresses import SwitchAddress
 from topologies.routing import Routing
 
 ALREADY_EXISTS = 6
+MAX_REQUEST_BYTES = 256 << 20
+"""What BMv2's and Tofino's server takes in one message: a program has some MB."""
 
 
 class MemoryServer(p4r_grpc.P4RuntimeServicer):
@@ -85,6 +87,7 @@ def identity(entity: p4r.Entity) -> bytes:
     match entity.WhichOneof("entity"):
         case "table_entry":
             named.table_entry.ClearField("action")
+            named.table_entry.ClearField("metadata")
         case "action_profile_member":
             named.action_profile_member.ClearField("action")
         case "action_profile_group":
@@ -95,7 +98,7 @@ def identity(entity: p4r.Entity) -> bytes:
 @asynccontextmanager
 async def serving(memory: MemoryServer, address: str = "127.0.0.1:0", name: str = "s0") -> AsyncIterator[SwitchAddress]:
     """The address of a switch that answers as long as the context lasts."""
-    server = grpc.aio.server()
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_REQUEST_BYTES)])
     p4r_grpc.add_P4RuntimeServicer_to_server(memory, server)
     port = server.add_insecure_port(address)
     await server.start()

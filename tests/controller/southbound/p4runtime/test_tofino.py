@@ -1,6 +1,7 @@
 """A controller and a Tofino's P4Runtime server in memory, alone and beside an emulated BMv2."""
 
 import asyncio
+import lzma
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -23,6 +24,7 @@ from controller.southbound.p4runtime.visiting import VisitingSouthbound
 from controller.southbound.southbound import SouthboundError, SwitchCondition, SwitchStatus
 from controller.southbound.states import EntryKey, EntryKind
 from controller.switch_addresses import SwitchAddress
+from p4src import TNA_DEVICE_CONFIG
 from tests.controller.southbound.p4runtime.memory_server import MemoryServer, identity, lines, serving
 from tests.controller.southbound.p4runtime.tofino_server import TofinoServer, pipeline_folder, tofino
 from tests.integration.fabrics import served_fabric
@@ -175,6 +177,34 @@ def test_a_tofino_loads_the_device_config_that_the_operator_has_made(folder: Pat
         assert switch.config.p4_device_config == b"made by the SDE"
         assert switch.config.p4info == tna_p4info()
         assert len(switch.entities) == len(base_entries("t0", ROUTING))
+
+    asyncio.run(scenario())
+
+
+def test_the_device_config_of_the_repository_is_loaded(folder: Path) -> None:
+    async def scenario() -> None:
+        unpacked = lzma.decompress(TNA_DEVICE_CONFIG.read_bytes())
+        (folder / "unpacked").write_bytes(unpacked)
+        switch = TofinoServer()
+        async with (
+            serving(switch, name="t0") as address,
+            connected([address], folder, folder / "unpacked") as southbound,
+        ):
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+        assert switch.config.p4_device_config == unpacked
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_may_exceed_what_grpc_takes_by_default(folder: Path) -> None:
+    async def scenario() -> None:
+        switch = tofino()
+        large = flow_entry(rule("t0"), FABRIC).encode(P4Schema(tna_p4info()))
+        large.table_entry.metadata = bytes(5 << 20)
+        switch.entities[identity(large)] = large
+        async with serving(switch, name="t0") as address, connected([address], folder) as southbound:
+            await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
+            assert status(southbound, "t0").num_rules == 1
 
     asyncio.run(scenario())
 

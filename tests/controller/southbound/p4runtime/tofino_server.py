@@ -39,7 +39,7 @@ def pipeline_folder(folder: Path, tofino: p4i.P4Info) -> Path:
 
 
 class TofinoServer(MemoryServer):
-    """One switch that runs the program of a P4Info, and refuses whatever contradicts it.
+    """One switch that runs the program of a P4Info, and refuses whatever contradicts it. A read has one message.
 
     ``room`` has how many entries tables really take, by name, where that is less than the P4Info says. Without a
     P4Info it runs no program.
@@ -71,14 +71,15 @@ class TofinoServer(MemoryServer):
 
     async def Read(self, request: Any, context: Any) -> AsyncIterator[p4r.ReadResponse]:  # noqa: N802
         async with Aborting(context):
-            schema = self.schema
+            schema, response = self.schema, p4r.ReadResponse()
             for wanted in request.entities:
                 if wanted.WhichOneof("entity") != "table_entry":
                     raise invalid_argument("only tables are read")
                 table = schema.table(wanted.table_entry.table_id)
                 kept = [entity for entity in self.entities.values() if entity.table_entry.table_id == table.id]
                 is_default = wanted.table_entry.is_default_action
-                yield p4r.ReadResponse(entities=[e for e in kept if e.table_entry.is_default_action == is_default])
+                response.entities.extend(e for e in kept if e.table_entry.is_default_action == is_default)
+            yield response
 
     async def Write(self, request: Any, context: Any) -> p4r.WriteResponse:  # noqa: N802
         results = []
