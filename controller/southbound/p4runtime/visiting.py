@@ -25,6 +25,8 @@ from controller.southbound.write_outcomes import SwitchWrite
 from topologies.routing import Routing
 
 _CONNECT_S = 10.0
+_LOAD_S = 60.0
+"""A chip takes longer to load a program than a switch in software."""
 
 
 class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
@@ -91,7 +93,7 @@ class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
                 visit.is_held = arbitrator.has_primary
                 held = await held_config(switch)
         except (P4ClientError, TimeoutError) as error:
-            visit.problem = f"unreachable: {_reason(error)}"
+            visit.problem = f"unreachable: {_reason(error, _CONNECT_S)}"
             return
         program = self._programs.of(self._target(switch.name))
         may_load = switch.p4info.is_authoritative
@@ -106,13 +108,14 @@ class VisitingSouthbound(VisitedSwitches[Entity], P4RuntimeSouthbound):
     async def _bid(self, switch: Switch) -> None:
         visitor, arbitrator = self._visitors[switch.name], switch._arbitrator
         assert isinstance(arbitrator, VisitorArbitrator)
+        patience_s = _LOAD_S if visitor.visit.loads_program else _CONNECT_S
         try:
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(patience_s):
                 await arbitrator.bid(switch)
                 if visitor.visit.loads_program:
                     await switch._set_pipeline()  # type: ignore[no-untyped-call]
         except (P4ClientError, TimeoutError, ConnectionLostError) as error:
-            visitor.visit.problem = f"unreachable: {_reason(error)}"
+            visitor.visit.problem = f"unreachable: {_reason(error, patience_s)}"
             del self._visitors[switch.name]
             return
         visitor.may_write = True
@@ -170,5 +173,5 @@ class VisitorArbitrator(RoleArbitrator):
         self.is_primary = False
 
 
-def _reason(error: Exception) -> str:
-    return f"no answer within {_CONNECT_S:g} s" if isinstance(error, TimeoutError) else reason_of(error)
+def _reason(error: Exception, patience_s: float) -> str:
+    return f"no answer within {patience_s:g} s" if isinstance(error, TimeoutError) else reason_of(error)

@@ -15,6 +15,7 @@ from finsy.proto import p4i, p4r
 
 from controller.config import ControllerConfig
 from controller.rules.flow_rules import FlowRule
+from controller.southbound.p4runtime import visiting
 from controller.southbound.p4runtime.entries import base_entries, flow_entry
 from controller.southbound.p4runtime.programs import Program
 from controller.southbound.p4runtime.reading import MAX_ENTITIES, EntityReader
@@ -362,14 +363,36 @@ def test_who_only_visits_a_tofino_sees_what_would_be_written(
         async with serving(switch, name="t0") as address, serving(MemoryServer(), name="t1") as other:
             others = [other.model_copy(update={"name": name}) for name in FABRIC.switches if name != "t0"]
             config = ControllerConfig(topology=expanded(FABRIC), switches=(address, *others), pipeline=folder)
-            visiting = VisitingSouthbound(config, ROUTING, config.election_id)
-            async with visiting.connected(None):
-                await visiting.visit_all()
-            visit = visiting.visits["t0"]
+            southbound = VisitingSouthbound(config, ROUTING, config.election_id)
+            async with southbound.connected(None):
+                await southbound.visit_all()
+            visit = southbound.visits["t0"]
             assert (visit.problem, visit.loads_program) == (problem, False)
             assert len(visit.updates) == (0 if problem else len(base_entries("t0", ROUTING)))
             assert (switch.updates, switch.num_pushes) == ([], 0)
-            assert visiting.visits["t1"].loads_program
+            assert southbound.visits["t1"].loads_program
+
+    asyncio.run(scenario())
+
+
+def test_a_chip_that_is_never_done_with_its_program_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loading(TofinoServer):
+        async def SetForwardingPipelineConfig(self, *_: Any) -> p4r.SetForwardingPipelineConfigResponse:  # noqa: N802
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def scenario() -> None:
+        (folder / "made").write_bytes(b"made by the SDE")
+        monkeypatch.setattr(visiting, "_LOAD_S", 0.5)
+        async with serving(Loading(), name="t0") as address:
+            others = [address.model_copy(update={"name": name}) for name in FABRIC.switches if name != "t0"]
+            config = ControllerConfig(
+                topology=expanded(FABRIC), switches=(address, *others), pipeline=folder, device_config=folder / "made"
+            )
+            southbound = VisitingSouthbound(config, ROUTING, config.election_id)
+            async with southbound.connected(None):
+                await southbound.bid()
+            assert southbound.visits["t0"].problem == "unreachable: no answer within 0.5 s"
 
     asyncio.run(scenario())
 
