@@ -91,9 +91,9 @@ def _read(
         ranks = [
             read_rank(read_bytes(path, MOST_BYTES), path, rank, reading, described) for rank, path in enumerate(paths)
         ]
+        return joined(ranks)
     except FileError as error:
         raise ChakraError(str(error)) from error
     finally:
         if was_enabled:
             gc.enable()
-    return joined(ranks)

@@ -129,16 +129,14 @@ def messages(content: bytes, path: Path) -> Iterator[bytes]:
         place += 1
         if size >= 0x80:
             size &= 0x7F
-            shift = 7
-            while True:
+            shift, byte = 7, 0x80
+            while byte >= 0x80:
                 if place == end or shift > 63:
                     raise ChakraError(f"{shown_path(path)}: message {number} is truncated, or this is no Chakra trace")
                 byte = content[place]
                 place += 1
                 size |= (byte & 0x7F) << shift
                 shift += 7
-                if byte < 0x80:
-                    break
         if size > end - place:
             raise ChakraError(f"{shown_path(path)}: message {number} is truncated, or this is no Chakra trace")
         yield content[place : place + size]
