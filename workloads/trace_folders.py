@@ -21,7 +21,7 @@ def with_trace_folders(document: Document) -> Document:
     """
     jobs = as_list(as_mapping(document.contents).get("jobs"))
     moved = [_with_whole_paths(job, document.path.parent) for job in jobs]
-    if moved == jobs:
+    if moved == list(jobs):
         return document
     hashed = hashlib.sha256(document.sha256.encode())
     for job in moved:
