@@ -85,7 +85,7 @@ def _matched(traces: Sequence[RankTrace], everyone: tuple[int, ...]) -> tuple[li
                 continue
             ranks = task.ranks or everyone
             named = ranks if task.root is None else (*ranks, task.root)
-            outside = next((rank for rank in named if rank >= len(traces)), None)
+            outside = next((rank for rank in named if not 0 <= rank < len(traces)), None)
             if outside is not None:
                 raise ChakraError(f"{trace.where(task.node)}: names rank {outside}; there are {len(traces)} ranks")
             if task.type is NodeType.COLLECTIVE:

@@ -305,6 +305,8 @@ class _Reduction:
         ranks = self._groups.get(communicator, ())
         if not ranks and communicator not in ("", "0") and communicator not in self._groups:
             raise ChakraError(f"{where}: its communicator {quoted(communicator)} is not described; give groups")
+        if len(set(ranks)) < len(ranks):
+            raise ChakraError(f"{where}: its communicator {quoted(communicator)} has a rank twice")
         if ranks and self._rank not in ranks:
             raise ChakraError(f"{where}: the rank is not in its communicator {quoted(communicator)}")
         root = _whole(values, "root", where) if "root" in values else None
@@ -334,5 +336,5 @@ def _described_groups(raw: bytes, where: str) -> dict[str, tuple[int, ...]]:
     try:
         described = json.loads(text[start : end + 1])
         return {str(group["pg_name"]): tuple(map(int, group["ranks"])) for group in described}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return {}
