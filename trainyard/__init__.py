@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from trainyard.runs import Comparison, RunResult, compare, run
     from trainyard.scenarios import build_scenario, load_scenario
     from trainyard.sweeps import SweepResult, sweep
+    from workloads.chakra_workload import ChakraWorkload
     from workloads.combined_workload import CombinedWorkload
     from workloads.described.description import ModelDescription
     from workloads.described.devices import Device
@@ -80,6 +81,7 @@ _MODULE_OF = {
         "trainyard.runs": ("Comparison", "RunResult", "compare", "run"),
         "trainyard.scenarios": ("build_scenario", "load_scenario"),
         "trainyard.sweeps": ("SweepResult", "sweep"),
+        "workloads.chakra_workload": ("ChakraWorkload",),
         "workloads.combined_workload": ("CombinedWorkload",),
         "workloads.described.description": ("ModelDescription",),
         "workloads.described.devices": ("Device",),
@@ -105,6 +107,7 @@ __all__ = [
     "SHIPPED_SCENARIOS",
     "Backend",
     "Cell",
+    "ChakraWorkload",
     "ClosSpecification",
     "CombinedWorkload",
     "Comparison",

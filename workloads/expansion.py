@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from workloads.arrangement import arranged
+from workloads.chakra.expansion import expand_chakra
+from workloads.chakra_workload import ChakraWorkload
 from workloads.combined.expansion import expand_combined
 from workloads.combined_workload import CombinedWorkload
 from workloads.described.simple_jobs import divided_layers, simple_model
@@ -61,6 +63,8 @@ def expand(workload: Workload, placement: Placement) -> TaskGraph:
             graph = expand_torch(workload, placement)
         case CombinedWorkload():
             graph = expand_combined(workload, placement)
+        case ChakraWorkload():
+            graph = expand_chakra(workload, placement)
         case _:
             graph = _expand_model(workload, _model(workload, placement), placement)
     return arranged(graph)

@@ -10,6 +10,7 @@ from topologies.problems import Problem
 from topologies.specification import Topology
 from workloads.model_files import with_model_files
 from workloads.scenario import Scenario
+from workloads.trace_folders import with_trace_folders
 from workloads.validation import find_problems
 
 SHIPPED_SCENARIOS = Path(__file__).with_name("scenarios")
@@ -38,12 +39,12 @@ def scenario_of(document: Document, policies: Collection[str] | None = None) -> 
 
 
 def read_scenario_document(path: Path) -> Document:
-    """Read a YAML file, with the files of a fabric and of models that it names.
+    """Read a YAML file, with the files of a fabric, of models and of traces that it names.
 
     Raises ScenarioError where one cannot be used.
     """
     try:
-        return with_model_files(read_configuration(path))
+        return with_trace_folders(with_model_files(read_configuration(path)))
     except DocumentError as error:
         raise ScenarioError(error.messages) from error
 

@@ -89,7 +89,7 @@ def computing_gpu_seconds(replays: Sequence[JobHistory], windows: Mapping[str, W
 def _spread_gpu_seconds(replay: JobHistory, window: Window) -> float:
     computed: defaultdict[int, float] = defaultdict(float)
     for interval in replay.computing:
-        computed[interval.iteration] += len(interval.hosts) * (interval.end_s - interval.start_s)
+        computed[interval.iteration] += len(interval.hosts) * interval.share * (interval.end_s - interval.start_s)
     return replay.job.specification.gpus_per_host * sum(
         computed[iteration.number] * share for iteration, share in _shares_inside(replay, window)
     )

@@ -50,13 +50,14 @@ def never_held(_now_s: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ComputeInterval:
-    """GPUs of the job on ``hosts`` computed during this time."""
+    """GPUs of the job on ``hosts``, or a ``share`` of them, computed during this time."""
 
     name: str
     hosts: tuple[str, ...]
     iteration: int
     start_s: float
     end_s: float
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ class JobReplay(JobHistory):
         ended = self.job.graph.tasks[task]
         if isinstance(ended, Computation):
             self.computing += [
-                ComputeInterval(ended.name, ended.hosts, iteration, *span)
+                ComputeInterval(ended.name, ended.hosts, iteration, *span, share=ended.share)
                 for span in self._downtime.computing(ended.hosts, start_s, time_s)
             ]
         else:

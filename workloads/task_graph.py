@@ -33,12 +33,16 @@ class FlowGroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """The job's GPUs on ``hosts`` compute for ``duration_s`` after the tasks numbered ``after`` have ended."""
+    """The job's GPUs on ``hosts`` compute for ``duration_s`` after the tasks numbered ``after`` have ended.
+
+    ``share`` is how much of these GPUs is busy.
+    """
 
     name: str
     hosts: tuple[str, ...]
     duration_s: float
     after: tuple[int, ...] = ()
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,9 @@ class TaskGraph:
     @property
     def computing_host_seconds(self) -> float:
         """Seconds of computation per iteration, summed over hosts."""
-        return sum(len(task.hosts) * task.duration_s for task in self.tasks if isinstance(task, Computation))
+        return sum(
+            len(task.hosts) * task.share * task.duration_s for task in self.tasks if isinstance(task, Computation)
+        )
 
 
 class GraphBuilder:
@@ -126,9 +132,9 @@ class GraphBuilder:
         self._tasks: list[Task] = []
         self._groups: defaultdict[str, list[FlowSpec]] = defaultdict(list)
 
-    def compute(self, name: str, hosts: Sequence[str], duration_s: float, after: Done = ()) -> Done:
-        """Add a computation of the job's GPUs on these hosts."""
-        return self._put(Computation(name, tuple(hosts), duration_s, _once(after)))
+    def compute(self, name: str, hosts: Sequence[str], duration_s: float, after: Done = (), share: float = 1.0) -> Done:
+        """Add a computation of the job's GPUs on these hosts, or of a share of them."""
+        return self._put(Computation(name, tuple(hosts), duration_s, _once(after), share))
 
     def send(self, group: str, flows: Iterable[FlowSpec], after: Done = ()) -> Done:
         """Add a transfer of further flows of a group. Without flows nothing is added, and ``after`` is returned."""

@@ -13,6 +13,8 @@ from topologies.fabric import Fabric
 from topologies.problems import Location, Problem, as_list, as_mapping, problem_of_error
 from topologies.specification import Topology
 from workloads.arrangement import ZeroCommunicationRun
+from workloads.chakra.fitting import chakra_problems
+from workloads.chakra_workload import ChakraWorkload
 from workloads.combined.fitting import combined_problems
 from workloads.combined_workload import CombinedWorkload
 from workloads.event_validation import Events, event_problems, unknown_element_problems
@@ -164,6 +166,8 @@ def _unsuitable_numbers_of_hosts(number: int, job: Mapping[str, Any]) -> Iterato
         yield Problem(here, f"expected more than the {servers} servers, got {num_hosts} hosts")
     if workload.get("type") == "combined" and num_hosts and "gpus_per_host" in job:
         yield from _undivided(number, workload, num_hosts, job["gpus_per_host"])
+    if workload.get("type") == "chakra" and num_hosts and "gpus_per_host" in job:
+        yield from _unfit_trace(number, workload, num_hosts, job["gpus_per_host"])
 
 
 def _undivided(number: int, workload: Mapping[str, Any], num_hosts: int, gpus_per_host: int) -> Iterator[Problem]:
@@ -172,6 +176,15 @@ def _undivided(number: int, workload: Mapping[str, Any], num_hosts: int, gpus_pe
     except ValidationError:
         return  # its own problems are found elsewhere
     for problem in combined_problems(combined, num_hosts, gpus_per_host):
+        yield replace(problem, location=("jobs", number, "workload", *problem.location))
+
+
+def _unfit_trace(number: int, workload: Mapping[str, Any], num_hosts: int, gpus_per_host: int) -> Iterator[Problem]:
+    try:
+        chakra = ChakraWorkload.model_validate(workload)
+    except ValidationError:
+        return  # its own problems are found elsewhere
+    for problem in chakra_problems(chakra, num_hosts, gpus_per_host):
         yield replace(problem, location=("jobs", number, "workload", *problem.location))
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from workloads.chakra_workload import ChakraWorkload
 from workloads.combined_workload import CombinedWorkload
 from workloads.field_types import (
     Bytes,
@@ -255,7 +256,8 @@ Workload = Annotated[
     | ContextParallelWorkload
     | PipelineWorkload
     | FullyShardedWorkload
-    | CombinedWorkload,
+    | CombinedWorkload
+    | ChakraWorkload,
     Field(discriminator="type"),
 ]
 """The ``workload:`` mapping of a job; ``type`` selects the class."""

@@ -4,6 +4,7 @@ import re
 import typing
 
 from tests.docs.pages import ROOT
+from workloads.chakra_workload import ChakraWorkload
 from workloads.combined_workload import CombinedWorkload
 from workloads.described.catalogue import PublicModel
 from workloads.described.description import AnyLayer, ModelDescription
@@ -43,6 +44,12 @@ def test_it_has_every_key_of_combined_parallelism() -> None:
     table = PAGE.partition("## Several parallelisms at once")[2].partition("| Parallelism |")[0]
     first_cells = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`(\w+)`", first_cells)) == CombinedWorkload.model_fields.keys()
+
+
+def test_it_has_every_key_of_execution_traces() -> None:
+    table = PAGE.partition("## Execution traces")[2].partition("- **An iteration**")[0]
+    first_cells = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", first_cells)) == ChakraWorkload.model_fields.keys()
 
 
 def test_it_has_every_key_device_and_public_model() -> None:

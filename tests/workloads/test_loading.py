@@ -64,7 +64,7 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
             ("jobs", 0, "workload", "type"),
             "gpt",
             "jobs[0] a, workload.type: expected one of 'phases', 'command', 'torch', 'dp', 'zero', 'ps', 'tp', 'moe', "
-            "'cp', 'pp', 'fsdp', 'combined', got",
+            "'cp', 'pp', 'fsdp', 'combined', 'chakra', got",
         ),
         (
             ("jobs", 0, "workload", "bytes"),

@@ -1,0 +1,54 @@
+"""The workload ``chakra`` in a scenario: it is played as its trace says, and what does not fit is named by its key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import trainyard as ty
+from tests.workloads.chakra.builders import collective, compute, write
+from workloads.chakra.wire import CollectiveType
+from workloads.loading import ScenarioError, load_scenario
+
+
+def written(tmp_path: Path, gpus_per_host: int = 1, **keys: Any) -> Path:
+    nodes = [compute(1, 1000), collective(2, CollectiveType.ALL_REDUCE, 125_000_000, 1), compute(3, 500, 2)]
+    write(tmp_path / "mine", *[nodes] * 2)
+    hosts = ["h0", "h1"][: 2 // gpus_per_host]
+    workload = {"type": "chakra", "trace": "mine"} | keys
+    job = {"name": "job", "hosts": hosts, "gpus_per_host": gpus_per_host, "iterations": 2, "workload": workload}
+    topology = {"kind": "star", "hosts": 2, "host_link_gbps": 100}
+    path = tmp_path / "scenario.yaml"
+    path.write_text(yaml.safe_dump({"name": "s", "topology": topology, "jobs": [job]}), encoding="utf-8")
+    return path
+
+
+def test_an_iteration_takes_what_the_trace_says(tmp_path: Path) -> None:
+    result = ty.run(written(tmp_path), on="simulator", policy="ecmp", progress=False)
+    (job,) = result.jobs
+    # 125 MB at 100 Gbit/s are 10 ms, between 1 ms and 0.5 ms of computing.
+    assert job.iteration_time_s == pytest.approx(11.5e-3, rel=1e-3)
+    assert result.gpu_utilisation == pytest.approx(1.5 / 11.5, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("gpus_per_host", "keys", "problem"),
+    [
+        (1, {"trace": "absent"}, "absent: cannot be read: No such file or directory"),
+        (2, {}, "workload.nvlink_gbps: missing; ranks of one host communicate with each other"),
+        (1, {"groups": "scenario.yaml"}, "expected lists of ranks by the names of communicators, in JSON"),
+        (1, {"merge_s": -1.0}, "workload.merge_s: expected greater than or equal to 0"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path: Path, gpus_per_host: int, keys: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(written(tmp_path, gpus_per_host, **keys))
+    assert problem in "\n".join(raised.value.messages)
+
+
+def test_the_number_of_ranks_must_be_that_of_the_gpus(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    write(tmp_path / "mine", *[[compute(1, 5)]] * 3)
+    with pytest.raises(ScenarioError, match="expected as many GPUs as the trace has ranks, 3, got 2 hosts with 1"):
+        load_scenario(path)

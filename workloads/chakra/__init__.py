@@ -1,0 +1,1 @@
+"""Chakra execution traces of MLCommons, one file for each rank: read as the iteration of a job, and written."""
