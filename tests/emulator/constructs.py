@@ -256,7 +256,8 @@ def _key(**fields: str) -> list[Json]:
     ]
 
 
-def _keyless(name: str, action: int, action_name: str, following: str | None) -> Json:
+def keyless(name: str, action: int, action_name: str, following: str | None) -> Json:
+    """A table without a key whose one action is constant, as p4c makes of statements."""
     default = {"action_id": action, "action_const": True, "action_data": []}
     return _table(
         name, {action: action_name}, {action_name: following}, base_default_next=following, default_entry=default
@@ -291,8 +292,8 @@ def _ingress() -> Json:
         "tables": [
             ternary,
             mixed,
-            _keyless("leave", 3, "leave", None),
-            _keyless("drop", 5, "drop", None),
+            keyless("leave", 3, "leave", None),
+            keyless("drop", 5, "drop", None),
         ],
         "action_profiles": [{"name": PROFILE, "id": 0, "max_size": 16}],
         "conditionals": [
@@ -312,7 +313,7 @@ def _egress() -> Json:
     return {
         "name": "egress",
         "init_table": "odd",
-        "tables": [_keyless("dump", 4, "dump", None), _keyless("drop_late", 5, "drop", None)],
+        "tables": [keyless("dump", 4, "dump", None), keyless("drop_late", 5, "drop", None)],
         "action_profiles": [],
         "conditionals": [{"name": "odd", "expression": odd, "true_next": "drop_late", "false_next": "divide"}],
         "action_calls": [{"name": "divide", "id": 0, "action_id": 6, "next_node": "dump"}],

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
+from tests.emulator.constructs import keyless
 from tests.emulator.programs import Json, trainyard_json
 
 WIDTHS = (1, 2, 3, 4, 7, 8, 8, 9, 12, 16, 16, 24, 31, 32, 32, 48, 63, 64, 64, 65, 100, 128)
@@ -334,9 +335,9 @@ class _Drawing:
                 )
             else:
                 tables.append(self._table(node, later, actions, self._key() if self.often(0.7) else []))
-        tables.append(_statement(f"{name}_begin", first, names[0]))
+        tables.append(keyless(f"{name}_begin", first["id"], first["name"], names[0]))
         if last:
-            tables.append(_statement(f"{name}_end", last, None))
+            tables.append(keyless(f"{name}_end", last["id"], last["name"], None))
         return {
             "name": name,
             "init_table": f"{name}_begin",
@@ -564,25 +565,6 @@ class _Drawing:
             case _:
                 mask = full
         return FieldMatch(self.value(bits) & mask, mask)
-
-
-def _statement(name: str, action: Json, following: str | None) -> Json:
-    """A table without a key whose one action is constant, as p4c makes of statements."""
-    return {
-        "name": name,
-        "key": [],
-        "match_type": "exact",
-        "type": "simple",
-        "max_size": 1024,
-        "with_counters": False,
-        "support_timeout": False,
-        "direct_meters": None,
-        "action_ids": [action["id"]],
-        "actions": [action["name"]],
-        "base_default_next": following,
-        "next_tables": {action["name"]: following},
-        "default_entry": {"action_id": action["id"], "action_const": True, "action_data": []},
-    }
 
 
 def _nothing(actions: list[Json]) -> Json:
