@@ -70,6 +70,14 @@ class EmulatedSwitch:
         self._set_up()
         self.is_ready = True
 
+    def load(self, block: int, resources: Resources) -> None:
+        """Take another program, with descriptors at ``block``; nothing passes until ``clear`` is called."""
+        self._free()
+        self._arena.free(self._block, self._resources.block_words)
+        self._block, self._resources = block, resources
+        self._set_up()
+        self.is_ready = False
+
     def shut_down(self) -> None:
         """Lose power: drop pipeline, entries and connections until ``power`` is turned on and ``clear`` called."""
         self.clear()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import grpc
 from finsy.proto import p4r
 
+from emulator.compiler.program import Program
 from emulator.observations import PacketIn
 from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
@@ -24,19 +25,29 @@ from emulator.switch import EmulatedSwitch
 SendPacket = Callable[[str, bytes], None]
 """Sends a packet from a switch's control plane, by the switch's name; raises ValueError if it cannot."""
 
+LoadProgram = Callable[[str, Program], None]
+"""Gives a switch a program, by the switch's name; raises ValueError if the fabric cannot take it."""
+
 _LOG = logging.getLogger(__name__)
 
 
 class Device:
-    """A switch as P4Runtime shows it; ``program`` is the pipeline that its fabric was compiled for.
+    """A switch as P4Runtime shows it; ``program`` is the pipeline whose program it has, None where it has none.
 
-    Without ``send_packet`` its CPU port cannot be reached.
+    Without ``send_packet`` its CPU port cannot be reached, and without ``load`` it takes no other program.
     """
 
-    def __init__(self, switch: EmulatedSwitch, program: Pipeline, send_packet: SendPacket | None) -> None:
+    def __init__(
+        self,
+        switch: EmulatedSwitch,
+        program: Pipeline | None,
+        send_packet: SendPacket | None,
+        load: LoadProgram | None = None,
+    ) -> None:
         self.switch = switch
         self._program = program
         self._send_packet = send_packet
+        self._load = load
         self.clients = Clients(switch.device_id)
         self._target: Target | None = None
         switch.power.listen(self._lose_pipeline)
@@ -115,16 +126,15 @@ class Device:
             raise failed_precondition("No forwarding pipeline config set for this device")
         return self._target
 
-    def configure(
+    def verify(
         self,
         action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
         config: p4r.ForwardingPipelineConfig,
-    ) -> None:
-        """Verify a pipeline and, if the action says so, commit it, which empties the switch.
+    ) -> Pipeline:
+        """Check a pipeline, and what is to be done with it.
 
-        A fabric runs the program that it was compiled for, and refuses any other. Raises RequestError if nothing was
-        changed: INVALID_ARGUMENT for a missing or corrupt pipeline, UNIMPLEMENTED for another program or an unsupported
-        action.
+        Raises RequestError: INVALID_ARGUMENT for a missing or corrupt pipeline, UNIMPLEMENTED for an unsupported
+        action, and for another program where the switch takes none.
         """
         request = p4r.SetForwardingPipelineConfigRequest
         if action in (request.VERIFY_AND_SAVE, request.COMMIT):
@@ -132,25 +142,55 @@ class Device:
         if action not in (request.VERIFY, request.VERIFY_AND_COMMIT, request.RECONCILE_AND_COMMIT):
             given = f"has the unknown number {action}" if action else "is not set"
             raise invalid_argument(f"the action of SetForwardingPipelineConfig {given}")
-        pipeline = self._verify(config)
+        known = None if self._program is None else self._program.message
+        # Parsing is slow, and every switch of a fabric may get the same pipeline.
+        if known and config.p4info == known.p4info and config.p4_device_config == known.p4_device_config:
+            assert self._program is not None
+            return Pipeline(config, self._program.schema, self._program.program)
+        pipeline = load_pipeline(config)
+        if self._load is None and not self.has_program_of(pipeline):
+            raise unimplemented(f"the fabric was compiled for {self._own} and cannot run {pipeline.program}")
+        return pipeline
+
+    def has_program_of(self, pipeline: Pipeline) -> bool:
+        """Return whether the switch has the program of a pipeline."""
+        return self._program is not None and self._program.program.digest == pipeline.program.digest
+
+    def configure(
+        self,
+        action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
+        pipeline: Pipeline,
+        program: Program | None = None,
+    ) -> None:
+        """Commit a verified pipeline, if the action says so, which empties the switch.
+
+        ``program`` is that of the pipeline, and is needed where the switch has another one. Raises RequestError if
+        nothing was changed: UNIMPLEMENTED to reconcile with another pipeline, FAILED_PRECONDITION where the fabric
+        cannot take the program.
+        """
+        request = p4r.SetForwardingPipelineConfigRequest
         current = self._target
         if action == request.RECONCILE_AND_COMMIT and current is not None:
             if not pipeline.is_same_as(current.pipeline):
                 raise unimplemented("RECONCILE_AND_COMMIT of another P4Info is not supported; use VERIFY_AND_COMMIT")
             self._set_target(Target(self.switch, pipeline, current.notes, current.digests))
         elif action != request.VERIFY:
+            self._take(pipeline, program)
             self.switch.clear()
             self._set_target(Target(self.switch, pipeline, digests=Digests(self.clients.receivers)))
 
-    def _verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        compiled = self._program.message
-        # Parsing is slow, and every switch of a fabric gets the same pipeline.
-        if config.p4info == compiled.p4info and config.p4_device_config == compiled.p4_device_config:
-            return Pipeline(config, self._program.schema, self._program.program)
-        pipeline = load_pipeline(config)
-        if pipeline.program.digest != self._program.program.digest:
-            raise RequestError(
-                grpc.StatusCode.UNIMPLEMENTED,
-                f"the fabric was compiled for {self._program.program} and cannot run {pipeline.program}",
-            )
-        return pipeline
+    @property
+    def _own(self) -> str:
+        return "no program" if self._program is None else str(self._program.program)
+
+    def _take(self, pipeline: Pipeline, program: Program | None) -> None:
+        """Give the switch the pipeline's program, if it has another."""
+        if self.has_program_of(pipeline):
+            return
+        assert self._load is not None
+        assert program is not None
+        try:
+            self._load(self.switch.name, program)
+        except ValueError as error:
+            raise failed_precondition(str(error)) from None
+        self._program = pipeline

@@ -2,12 +2,13 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import count
 
 import grpc
 from finsy.proto import U128, p4r, p4r_grpc
 
+from emulator.compiler.program import Program
 from emulator.observations import PacketIn
 from emulator.p4runtime.aborting import Aborting
 from emulator.p4runtime.device import Device, SendPacket
@@ -19,6 +20,7 @@ from emulator.p4runtime.errors import (
     unimplemented,
 )
 from emulator.p4runtime.pipeline import Pipeline
+from emulator.p4runtime.programs import Programs
 from emulator.p4runtime.read import reading, responses
 from emulator.p4runtime.roles import Permissions, covered
 from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices
@@ -38,30 +40,35 @@ _ATOMICITIES: dict[int, str] = {number: name for name, number in p4r.WriteReques
 class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     """All switches of a fabric, distinguished by their device ids.
 
-    ``program`` is the pipeline that the fabric was compiled for; a device has none until a controller sets it. The
-    service holds ``exclusive`` while it reads or writes switches, and never while it awaits anything. The fabric's
-    clock takes the same lock to advance, so a batch takes effect between two packets. ``send_packet`` is the fabric's
-    ``packet_out``, called while ``exclusive`` is held; without it a PacketOut is refused. The caller must pass packets
-    from CPU ports to ``deliver``. ``between_slices`` is awaited, with ``exclusive`` held, between parts of a long
-    request. Raises ValueError if two switches have the same id.
+    ``program`` is the pipeline that all switches were compiled for, or that of each switch by its name; a device has
+    none until a controller sets it. With ``programs`` a controller may set any other, which is compiled while packets
+    pass; without, others are refused. The service holds ``exclusive`` while it reads or writes switches, and never
+    while it awaits anything. The fabric's clock takes the same lock to advance, so a batch takes effect between two
+    packets. ``send_packet`` is the fabric's ``packet_out``, called while ``exclusive`` is held; without it a PacketOut
+    is refused. The caller must pass packets from CPU ports to ``deliver``. ``between_slices`` is awaited, with
+    ``exclusive`` held, between parts of a long request. Raises ValueError if two switches have the same id.
     """
 
     def __init__(
         self,
         switches: Iterable[EmulatedSwitch],
-        program: Pipeline,
+        program: Pipeline | Mapping[str, Pipeline],
         exclusive: asyncio.Lock,
         send_packet: SendPacket | None = None,
         *,
         between_slices: BetweenSlices = give_way,
+        programs: Programs | None = None,
     ) -> None:
+        self._programs = programs
+        self._compiling = asyncio.Lock()
         self._between_slices = between_slices
         self._devices: dict[int, Device] = {}
         for switch in switches:
             if switch.device_id in self._devices:
                 other = self._devices[switch.device_id].switch
                 raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
-            self._devices[switch.device_id] = Device(switch, program, send_packet)
+            own = program.get(switch.name) if isinstance(program, Mapping) else program
+            self._devices[switch.device_id] = Device(switch, own, send_packet, programs.load if programs else None)
         self._exclusive = exclusive
         self._reads = asyncio.Semaphore(_READS)
         self._stream_numbers = count()
@@ -154,11 +161,18 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         ],
     ) -> p4r.SetForwardingPipelineConfigResponse:
         """Verify or commit a pipeline for the primary controller."""
-        async with Aborting(context), self._exclusive:
-            device, permissions = self._primary_device(request)
-            if not permissions.pushes_pipeline:
-                raise permission_denied(f"role {request.role!r} sets no pipeline")
-            device.configure(request.action, request.config)
+        async with Aborting(context):
+            async with self._exclusive:
+                device = self._pushed_device(request)
+                pipeline = device.verify(request.action, request.config)
+                is_known = device.has_program_of(pipeline)
+                if is_known:
+                    device.configure(request.action, pipeline)
+            if not is_known:
+                program = await self._compiled(pipeline)
+                async with self._exclusive:
+                    # Packets have passed meanwhile, and the primary may have changed.
+                    self._pushed_device(request).configure(request.action, pipeline, program)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802
@@ -180,6 +194,18 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     ) -> p4r.CapabilitiesResponse:
         """Return the served version of P4Runtime."""
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    async def _compiled(self, pipeline: Pipeline) -> Program:
+        """Return a pipeline's program, compiled by a thread of its own, one after the other."""
+        assert self._programs is not None
+        async with self._compiling:
+            return await asyncio.to_thread(self._programs.compile, pipeline.message.p4_device_config)
+
+    def _pushed_device(self, request: p4r.SetForwardingPipelineConfigRequest) -> Device:
+        device, permissions = self._primary_device(request)
+        if not permissions.pushes_pipeline:
+            raise permission_denied(f"role {request.role!r} sets no pipeline")
+        return device
 
     def _device(self, device_id: int) -> Device:
         device = self._devices.get(device_id)
