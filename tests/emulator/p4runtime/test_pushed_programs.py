@@ -15,8 +15,8 @@ from emulator.p4runtime.programs import ProgramsOfFabric
 from emulator.p4runtime.server import serve
 from emulator.p4runtime.service import P4RuntimeService
 from tests.bmv2.replication_sessions import GROUP, MULTICAST, group_entry, request
-from tests.bmv2.small_programs import DIGESTS, LOOPS, PAYLOAD, REPLICATION, SmallProgram
-from tests.emulator.mixed_fabrics import COPIES, LEARNS, LATER_PS, SUMS, Seen, compiled, emulate, interpret, lone, row
+from tests.bmv2.small_programs import DIGESTS, LOOPS, REPLICATION, SmallProgram
+from tests.emulator.mixed_fabrics import COPIES, LEARNS, SUMS, Seen, compiled, emulate, interpret, lone, row
 from tests.emulator.p4runtime.clients import advice, bid, run
 
 Set = p4r.SetForwardingPipelineConfigRequest
@@ -131,8 +131,8 @@ def test_what_cannot_run_is_refused_by_name_and_the_switch_keeps_its_program() -
     async def test() -> None:
         async with controlled() as found:
             await found.push(SUMS, LOOPS)
-            other = DIGESTS.json.read_bytes()
-            with pytest.raises(P4ClientError, match="of the JSON") as error:
+            other = LOOPS.json.read_bytes().replace(b'"match_type" : "exact"', b'"match_type" : "ternary"')
+            with pytest.raises(P4ClientError, match=r"table ingress\.work") as error:
                 await found.push(SUMS, LOOPS, p4_device_config=other)
             assert error.value.code is GRPCStatusCode.INVALID_ARGUMENT
             broken = LOOPS.json.read_bytes().replace(b'"init_table"', b'"init_tables"')
