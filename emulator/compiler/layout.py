@@ -120,7 +120,8 @@ class Layout:
     Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
     header is invalid (``exposed_words``), and metadata. The offset of the payload comes last. ``exit_word`` is not 0
     after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped,
-    and ``digest_word`` after one has asked for a digest; a program that does not has no such word.
+    ``digest_word`` after one has asked for a digest, and ``longest_word`` after one has truncated the packet: it is one
+    more than the most bytes that may leave. A program that does not has no such word.
     """
 
     def __init__(self, program: Json) -> None:
@@ -139,6 +140,7 @@ class Layout:
         """Parameters of parser states, which read value sets from the switch's memory."""
         self.exit_word = self._take(1) if _has(program, "exit") else None
         self.digest_word = self._take(1) if _has(program, "generate_digest") else None
+        self.longest_word = self._take(1) if _has(program, "truncate") else None
         self.halt_word = self._take(1) if may_halt(program["actions"]) else None
         exposed = self._place_exposed(program, types)
         self.first_metadata_word = self.initial_words = self.num_words

@@ -192,7 +192,10 @@ class Register:
 
 @dataclass(frozen=True)
 class ValueSet:
-    """A value set of the parser: a member has a value for each part of the key, of these widths."""
+    """A value set of the parser: a member has a match for each part of the key, of these widths.
+
+    For each part a member holds the lower end, the upper end and the mask under which the key must lie between them.
+    """
 
     name: str
     size: int
@@ -201,7 +204,7 @@ class ValueSet:
     @property
     def member_words(self) -> int:
         """Words of a member."""
-        return sum(words_of(bits) for bits in self.widths_bits)
+        return 3 * sum(words_of(bits) for bits in self.widths_bits)
 
 
 @dataclass(frozen=True)

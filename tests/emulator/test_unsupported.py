@@ -203,7 +203,6 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         r"more than one LPM field in the key of table 'ingress\.flow'",
     ),
     "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
-    "truncate": (primitive("truncate"), "primitive 'truncate'"),
     "register in the deparser": (
         deparser_statement("register_read"),
         "primitive 'register_read' in a parser or deparser",
