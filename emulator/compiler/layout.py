@@ -118,7 +118,8 @@ class Layout:
     """Words in which a packet is processed: fields, validity of headers, and stacks.
 
     Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
-    header is invalid (``exposed_words``), and metadata. The offset of the payload comes last. ``exit_word`` is not 0
+    header is invalid (``exposed_words``), and metadata. The offset of the payload comes last, and behind it
+    ``now_word``, the time in picoseconds, where entries of tables age. ``exit_word`` is not 0
     after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped,
     ``digest_word`` after one has asked for a digest, and ``longest_word`` after one has truncated the packet: it is one
     more than the most bytes that may leave. A program that does not has no such word.
@@ -150,6 +151,8 @@ class Layout:
             if instance["metadata"]:
                 self.initial_words = self.num_words
         self.payload_word = self._take(1)
+        ages = any(table.get("support_timeout") for pipeline in program["pipelines"] for table in pipeline["tables"])
+        self.now_word = self._take(1) if ages else None
         self._bits = dict.fromkeys(valid_words.values(), 1)
         for header in self.headers.values():
             for field in header.fields.values():

@@ -216,6 +216,7 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     if layout.digest_word is not None:
         functions.append(digest_function(program, layout))
     own = {"HALT_WORD": layout.halt_word, "DIGEST_WORD": layout.digest_word, "CUT_WORD": layout.longest_word}
+    own["PS_WORD"] = layout.now_word
     constants = {name: index for name, index in own.items() if index is not None}
     if copies:
         copier = CopyCompiler(program, layout)
@@ -247,6 +248,7 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
         halts=layout.halt_word is not None,
         learns=layout.digest_word is not None,
         truncates=layout.longest_word is not None,
+        ages=layout.now_word is not None,
         is_wired=is_wired,
     )
     source = f"{header}\n\n{_with_named_constants(body)}\n\n{loop}"

@@ -83,10 +83,11 @@ def _shifted(source: str, operator: str, bits: int) -> str:
 
 def everything(layout: Layout) -> Survivors:
     """Return all words, because a packet that is copied may need any of them again."""
-    parameters, count = "phv, rows, row", constant(layout.num_words)
+    parameters, num_words = "phv, rows, row", layout.payload_word + 1
+    count = constant(num_words)
     store = Function("store", parameters, [f"copy(phv, U(0), rows, row, {count})"])
     load = Function("load", parameters, [f"copy(rows, row, phv, U(0), {count})"])
-    return Survivors((store, load), layout.num_words)
+    return Survivors((store, load), num_words)
 
 
 def _words(functions: list[Function], roots: list[str]) -> set[int]:

@@ -4,24 +4,26 @@ It becomes part of the module that is generated for a program, because numba's c
 ``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
 ``# end`` appear only in programs that copy packets, those between ``# halts`` and ``# end`` only where actions may halt
 a packet, those between ``# learns`` and ``# end`` only where they ask for digests, those between ``# truncates`` and
-``# end`` only where they truncate packets, and those between ``# wires`` and ``# end`` only where real interfaces are
-attached.
+``# end`` only where they truncate packets, those between ``# ages`` and ``# end`` only where entries of tables age, and
+those between ``# wires`` and ``# end`` only where real interfaces are attached.
 """
 
 import re
 
 from emulator.engine.replication import REPLICATION_SOURCE
 
-_SECTION = re.compile(r"^ *# (replication|halts|learns|truncates|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+_SECTIONS = "replication|halts|learns|truncates|ages|wires"
+_SECTION = re.compile(rf"^ *# ({_SECTIONS})\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
-def loop_source(*, replicates: bool, halts: bool, learns: bool, truncates: bool, is_wired: bool) -> str:
+def loop_source(*, replicates: bool, halts: bool, learns: bool, truncates: bool, ages: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
     wanted = {
         "replication": replicates,
         "halts": halts,
         "learns": learns,
         "truncates": truncates,
+        "ages": ages,
         "wires": is_wired,
     }
     parts = [_TRUNCATE_SOURCE] * truncates + [REPLICATION_SOURCE] * replicates + [_LEARN_SOURCE] * learns
@@ -126,6 +128,9 @@ def arrive(state, memory, link, packet):
     # wires
     refill(state, packet)
     # end
+    # ages
+    state.phv[PS_WORD] = U(scalars[NOW_PS])
+    # end
     # replication
     if state.links[link, LINK_DESTINATION_PORT] == NONE:
         load(state.phv, state.words, U(row_of(state, packet)))
@@ -169,6 +174,9 @@ def start(state, memory, link):
             state.drops[switch, TOO_LONG] += 1
             release_packet(state, packet)
             continue
+        # end
+        # ages
+        state.phv[PS_WORD] = U(scalars[NOW_PS])
         # end
         size = transmit(
             state.phv, state.octets, U(octets_of(state, packet)), packets[packet, PACKET_STORED],

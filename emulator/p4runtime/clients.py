@@ -87,9 +87,13 @@ class Clients:
 
     def receivers(self) -> Iterator[Send]:
         """Iterate over the primaries of roles that receive packets."""
+        return (send for permissions, send in self.primaries() if permissions.receives_packets)
+
+    def primaries(self) -> Iterator[tuple[Permissions, Send]]:
+        """Iterate over the primaries of all roles."""
         for role, arbitration in self._arbitrations.items():
-            if arbitration.primary is not None and self._permissions[role].receives_packets:
-                yield self._streams[arbitration.primary][1]
+            if arbitration.primary is not None:
+                yield self._permissions[role], self._streams[arbitration.primary][1]
 
     def _where(self, role: str) -> str:
         return f"device {self._device_id}" + (f" in role {role!r}" if role else "")

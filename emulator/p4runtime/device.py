@@ -16,6 +16,7 @@ from emulator.p4runtime.errors import (
     invalid_argument,
     unimplemented,
 )
+from emulator.p4runtime.idle import notifications
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
 from emulator.p4runtime.roles import Permissions
 from emulator.p4runtime.target import Target
@@ -83,6 +84,14 @@ class Device:
         """Tell the primaries whose roles receive packets of a digest, if a controller has enabled it."""
         if self._target is not None:
             self._target.digests.learn(digest.digest, digest.octets, digest.time_ps)
+
+    def tell_idle(self) -> None:
+        """Tell the primaries of the entries in their roles that nobody has hit for their timeouts."""
+        idle = self.switch.idle_entries()
+        if idle and self._target is not None:
+            for permissions, send in self.clients.primaries():
+                for notification in notifications(self._target, idle, permissions):
+                    send(p4r.StreamMessageResponse(idle_timeout_notification=notification))
 
     def acknowledge(self, stream: int, message: p4r.DigestListAck) -> None:
         """Let the values of a list of digests be told again.

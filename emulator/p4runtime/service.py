@@ -85,7 +85,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     def deliver(self, packets: Iterable[PacketIn]) -> None:
         """Pass packets from the switches' CPU ports, and digests, to the primaries of all roles that receive packets.
 
-        Call it with the fabric's ``packets_in`` after each advance of its clock, in the event loop's thread.
+        Also tell the primaries of entries that have become idle. Call it with the fabric's ``packets_in`` after each
+        advance of its clock, in the event loop's thread.
         """
         devices = {device.switch.name: device for device in self._devices.values()}
         for packet in packets:
@@ -93,6 +94,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 devices[packet.switch].learn(packet)
             else:
                 devices[packet.switch].packet_in(packet.octets)
+        for device in devices.values():
+            device.tell_idle()
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802

@@ -18,6 +18,7 @@ class EntryMetadata:
 
     metadata: bytes = b""
     controller_metadata: int = 0
+    idle_timeout_ns: int = 0
     selection_mode: p4r.ActionProfileActionSet.ActionSelectionMode.ValueType = (
         p4r.ActionProfileActionSet.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR
     )

@@ -317,7 +317,7 @@ class _Drawing:
             "type": "simple",
             "max_size": 64,
             "with_counters": bool(key) and self.often(0.5),
-            "support_timeout": False,
+            "support_timeout": self.often(0.2),
             "direct_meters": None,
             "action_ids": [action["id"] for action in own],
             "actions": [action["name"] for action in own],

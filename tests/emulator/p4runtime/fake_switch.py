@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from emulator.ageing import IdleEntry
 from emulator.entries import (
     ActionCall,
     AlreadyExistsError,
@@ -72,6 +73,9 @@ class FakeSwitch(EmulatedSwitch):
 
     def entries(self, table: str) -> Iterator[tuple[EntryKey, EntryAction]]:
         yield from self._rows.get(table, {}).items()
+
+    def idle_entries(self) -> list[IdleEntry]:
+        return []
 
     def set_default(self, table: str, action: ActionCall | None) -> None:
         self._default_actions[table] = action or PROGRAM_DEFAULT
