@@ -75,6 +75,15 @@ class EmulatedSwitch:
         self._set_up()
         self.is_ready = True
 
+    def shadow(self) -> "EmulatedSwitch":
+        """Return an empty switch that takes the same entries, and no packets."""
+        arena = Arena()
+        block = arena.allocate(self._resources.block_words)
+        ports = self.name, self.device_id, arena, block, self._resources, tuple(self.ports), self._cpu_port
+        made = EmulatedSwitch(*ports, self.port_names)
+        made.clear()
+        return made
+
     def shut_down(self) -> None:
         """Lose power: drop pipeline, entries and connections until ``power`` is turned on and ``clear`` called."""
         self.clear()

@@ -107,6 +107,13 @@ class Digests:
             raise not_found(f"there is no list {message.list_id} of the digest with id {message.digest_id:#010x}")
         enabled.unacknowledged.pop(message.list_id, None)
 
+    def rename(self, schema: Schema) -> None:
+        """Go on under the ids of another P4Info, which has the same digests."""
+        by_name = {digest.name: digest for digest in schema.digests.values()}
+        for enabled in self._enabled.values():
+            enabled.digest = by_name[enabled.digest.name]
+        self._enabled = {enabled.digest.id: enabled for enabled in self._enabled.values()}
+
     def end(self) -> None:
         """Forget everything: the pipeline is another one, or the switch is down."""
         for enabled in self._enabled.values():

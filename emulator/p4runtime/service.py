@@ -21,7 +21,7 @@ from emulator.p4runtime.errors import (
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.read import reading, responses
 from emulator.p4runtime.roles import Permissions, covered
-from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices
+from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices, to_the_end
 from emulator.p4runtime.stream import StreamSession
 from emulator.p4runtime.write import writing
 from emulator.switch import EmulatedSwitch
@@ -115,7 +115,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         async with Aborting(context), self._exclusive:
             # The primary may have changed while this call waited, so everything is checked here.
             device, permissions = self._primary_device(request)
-            target = device.require_target()
+            target = device.addressed()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
                 name = _ATOMICITIES.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"atomicity {name} is not supported, only CONTINUE_ON_ERROR")
@@ -139,7 +139,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             async with self._exclusive:
                 device = self._device(request.device_id)
                 permissions = device.clients.permissions(request.role)
-                target = device.require_target()
+                target = device.addressed()
                 await in_slices(reading(target, request.entities, entities, results), "a read", self._between_slices)
             try:
                 async with asyncio.timeout(_TAKEN_WITHIN_S):
@@ -156,12 +156,13 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             p4r.SetForwardingPipelineConfigRequest, p4r.SetForwardingPipelineConfigResponse
         ],
     ) -> p4r.SetForwardingPipelineConfigResponse:
-        """Verify or commit a pipeline for the primary controller."""
+        """Verify, save or commit a pipeline for the primary controller."""
         async with Aborting(context), self._exclusive:
             device, permissions = self._primary_device(request)
             if not permissions.pushes_pipeline:
                 raise permission_denied(f"role {request.role!r} sets no pipeline")
-            device.configure(request.action, request.config)
+            config = request.config if request.HasField("config") else None
+            await to_the_end(device.configure(request.action, config), self._between_slices)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802

@@ -48,6 +48,8 @@ class Target:
     pipeline: Pipeline
     notes: ControllerNotes = field(default_factory=ControllerNotes)
     digests: Digests = field(default_factory=Digests)
+    log: list[p4r.Update] | None = None
+    """What has been carried out, where a commit is to repeat it."""
 
     @property
     def schema(self) -> Schema:

@@ -45,6 +45,9 @@ class FakeSwitch(EmulatedSwitch):
         self._cells: dict[int, CounterValue] = {}
         self._direct_cells: dict[EntryKey, CounterValue] = {}
 
+    def shadow(self) -> "FakeSwitch":
+        return FakeSwitch(self.device_id)
+
     def set_port(self, port: int, up: bool) -> None:
         self.ports.set(port, up)
 
