@@ -110,9 +110,11 @@ class EmulatedSwitch:
             for name, meter in resources.meters.items()
         }
         places = {Replicator.GROUP: resources.group_descriptor, Replicator.SESSION: resources.session_descriptor}
+        ports = {*self.ports, self._cpu_port}
         self._replication = {
             kind: ReplicationMemory(
-                self._arena, kind, self._block + place if resources.replicates else None, {*self.ports, self._cpu_port}
+                *(self._arena, kind, self._block + place if resources.replicates else None, ports),
+                is_up=lambda port: port == self._cpu_port or self.ports.is_up(port),
             )
             for kind, place in places.items()
         }
@@ -145,7 +147,9 @@ class EmulatedSwitch:
     # ---- ports ------------------------------------------------------------------------------------------------------
 
     def set_port(self, port: int, up: bool) -> None:
-        """Take a port down or bring it up; selectors pass over members that watch a port that is down.
+        """Take a port down or bring it up.
+
+        Selectors pass over members that watch a port that is down, and backup replicas take the place of others.
 
         Raises InvalidRequestError for an unknown port.
         """
@@ -154,6 +158,8 @@ class EmulatedSwitch:
         if self.ports.set(port, up):
             for profile in self._profiles.values():
                 profile.port_changed(port)
+            for replication in self._replication.values():
+                replication.port_changed(port)
 
     # ---- table entries ----------------------------------------------------------------------------------------------
 

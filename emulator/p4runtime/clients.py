@@ -85,9 +85,9 @@ class Clients:
         if self._arbitrations[role].primary != stream:
             raise permission_denied(f"a PacketOut is for the primary controller of {self._where(role)} alone")
 
-    def receivers(self) -> Iterator[Send]:
-        """Iterate over the primaries of roles that receive packets."""
-        return (send for permissions, send in self.primaries() if permissions.receives_packets)
+    def receivers(self, entity: p4r.Entity) -> Iterator[Send]:
+        """Iterate over the primaries whose roles include an entity."""
+        return (send for permissions, send in self.primaries() if permissions.covers(entity))
 
     def primaries(self) -> Iterator[tuple[Permissions, Send]]:
         """Iterate over the primaries of all roles."""

@@ -82,11 +82,12 @@ class Device:
                 "switch %s sent its CPU port %d bytes without a %s header", self.switch.name, len(octets), header.name
             )
             return
-        for send in self.clients.receivers():
-            send(p4r.StreamMessageResponse(packet=packet))
+        for permissions, send in self.clients.primaries():
+            if permissions.receives(packet):
+                send(p4r.StreamMessageResponse(packet=packet))
 
     def learn(self, digest: PacketIn) -> None:
-        """Tell the primaries whose roles receive packets of a digest, if a controller has enabled it."""
+        """Tell the primaries whose roles include a digest of its values, if a controller has enabled it."""
         if self._target is not None:
             self._target.digests.learn(digest.digest, digest.octets, digest.time_ps)
 

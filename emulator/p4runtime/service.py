@@ -83,7 +83,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         return service
 
     def deliver(self, packets: Iterable[PacketIn]) -> None:
-        """Pass packets from the switches' CPU ports, and digests, to the primaries of all roles that receive packets.
+        """Pass packets from the switches' CPU ports, and digests, to the primaries of the roles that receive them.
 
         Also tell the primaries of entries that have become idle. Call it with the fabric's ``packets_in`` after each
         advance of its clock, in the event loop's thread.
