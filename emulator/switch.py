@@ -75,6 +75,11 @@ class EmulatedSwitch:
         self._set_up()
         self.is_ready = True
 
+    @property
+    def ages(self) -> bool:
+        """Whether the entries of any of its tables age."""
+        return self._resources.ages
+
     def shadow(self) -> "EmulatedSwitch":
         """Return an empty switch that takes the same entries, and no packets."""
         arena = Arena()

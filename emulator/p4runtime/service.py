@@ -62,6 +62,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 other = self._devices[switch.device_id].switch
                 raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
             self._devices[switch.device_id] = Device(switch, program, send_packet)
+        self._ageing = tuple(device for device in self._devices.values() if device.switch.ages)
         self._exclusive = exclusive
         self._reads = asyncio.Semaphore(_READS)
         self._stream_numbers = count()
@@ -94,7 +95,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 devices[packet.switch].learn(packet)
             else:
                 devices[packet.switch].packet_in(packet.octets)
-        for device in devices.values():
+        for device in self._ageing:
             device.tell_idle()
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from emulator.ageing import IdleEntry
 from emulator.entries import (
     ActionCall,
     AlreadyExistsError,
@@ -34,6 +33,10 @@ class FakeSwitch(EmulatedSwitch):
         self.power = Power()
         self.commits = -1
         self.clear()
+
+    @property
+    def ages(self) -> bool:
+        return False
 
     def clear(self) -> None:
         self.commits += 1
@@ -76,9 +79,6 @@ class FakeSwitch(EmulatedSwitch):
 
     def entries(self, table: str) -> Iterator[tuple[EntryKey, EntryAction]]:
         yield from self._rows.get(table, {}).items()
-
-    def idle_entries(self) -> list[IdleEntry]:
-        return []
 
     def set_default(self, table: str, action: ActionCall | None) -> None:
         self._default_actions[table] = action or PROGRAM_DEFAULT
