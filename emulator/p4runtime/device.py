@@ -1,7 +1,8 @@
 """One device of the server: its switch, its clients and its pipeline."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import grpc
 from finsy.proto import p4r
@@ -15,11 +16,15 @@ from emulator.p4runtime.errors import (
     RequestError,
     failed_precondition,
     invalid_argument,
+    not_found,
     unimplemented,
 )
+from emulator.p4runtime.idle import notifications
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
+from emulator.p4runtime.reconciliation import difference
 from emulator.p4runtime.roles import Permissions
 from emulator.p4runtime.target import Target
+from emulator.p4runtime.write import write_update
 from emulator.switch import EmulatedSwitch
 
 SendPacket = Callable[[str, bytes], None]
@@ -50,6 +55,8 @@ class Device:
         self._load = load
         self.clients = Clients(switch.device_id)
         self._target: Target | None = None
+        self._saved: Target | None = None
+        self._saved_program: Program | None = None
         switch.power.listen(self._lose_pipeline)
 
     def require_primary(self, election_id: int | None, role: str) -> Permissions:
@@ -87,13 +94,22 @@ class Device:
                 "switch %s sent its CPU port %d bytes without a %s header", self.switch.name, len(octets), header.name
             )
             return
-        for send in self.clients.receivers():
-            send(p4r.StreamMessageResponse(packet=packet))
+        for permissions, send in self.clients.primaries():
+            if permissions.receives(packet):
+                send(p4r.StreamMessageResponse(packet=packet))
 
     def learn(self, digest: PacketIn) -> None:
-        """Tell the primaries whose roles receive packets of a digest, if a controller has enabled it."""
+        """Tell the primaries whose roles include a digest of its values, if a controller has enabled it."""
         if self._target is not None:
             self._target.digests.learn(digest.digest, digest.octets, digest.time_ps)
+
+    def tell_idle(self) -> None:
+        """Tell the primaries of the entries in their roles that nobody has hit for their timeouts."""
+        idle = self.switch.idle_entries()
+        if idle and self._target is not None:
+            for permissions, send in self.clients.primaries():
+                for notification in notifications(self._target, idle, permissions):
+                    send(p4r.StreamMessageResponse(idle_timeout_notification=notification))
 
     def acknowledge(self, stream: int, message: p4r.DigestListAck) -> None:
         """Let the values of a list of digests be told again.
@@ -115,6 +131,7 @@ class Device:
         self._set_target(None)
 
     def _set_target(self, target: Target | None) -> None:
+        self._saved = None
         if self._target is not None and (target is None or target.digests is not self._target.digests):
             self._target.digests.end()
         self._target = target
@@ -126,58 +143,108 @@ class Device:
             raise failed_precondition("No forwarding pipeline config set for this device")
         return self._target
 
-    def verify(
+    def addressed(self) -> Target:
+        """Return what reads and writes mean: a saved pipeline that waits for its commit, or else the committed one.
+
+        Raises RequestError, FAILED_PRECONDITION, before a pipeline has been set or saved.
+        """
+        return self.require_target() if self._saved is None else self._saved
+
+    def program_to_compile(
         self,
         action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
-        config: p4r.ForwardingPipelineConfig,
-    ) -> Pipeline:
-        """Check a pipeline, and what is to be done with it.
+        config: p4r.ForwardingPipelineConfig | None,
+    ) -> bytes | None:
+        """Return the BMv2 JSON that ``configure`` needs compiled, None where the switch has the program already.
 
-        Raises RequestError: INVALID_ARGUMENT for a missing or corrupt pipeline, UNIMPLEMENTED for an unsupported
-        action, and for another program where the switch takes none.
+        Raises RequestError as ``configure`` does.
+        """
+        if action == p4r.SetForwardingPipelineConfigRequest.COMMIT or not self._is_known(action):
+            return None
+        pipeline = self._verify(config or p4r.ForwardingPipelineConfig())
+        return None if self._has_program_of(pipeline) else pipeline.message.p4_device_config
+
+    def configure(
+        self,
+        action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
+        config: p4r.ForwardingPipelineConfig | None,
+        program: Program | None = None,
+    ) -> Iterator[None]:
+        """Verify a pipeline and, if the action says so, save or commit it, step by step.
+
+        A commit empties the switch; then it has what was written since the pipeline was saved. A reconciliation keeps
+        everything. ``program`` is that of the pipeline, and is needed where the switch has another one. Raises
+        RequestError in the first step, and then has changed nothing: INVALID_ARGUMENT for a missing or corrupt
+        pipeline, and for one under which the state cannot be kept; NOT_FOUND for a commit of nothing; UNIMPLEMENTED for
+        another program where the switch takes none; FAILED_PRECONDITION where the fabric cannot take the program.
         """
         request = p4r.SetForwardingPipelineConfigRequest
-        if action in (request.VERIFY_AND_SAVE, request.COMMIT):
-            raise unimplemented(f"{request.Action.Name(action)} is not supported; use VERIFY_AND_COMMIT")
-        if action not in (request.VERIFY, request.VERIFY_AND_COMMIT, request.RECONCILE_AND_COMMIT):
+        if action == request.COMMIT:
+            yield from self._commit_saved(config)
+            return
+        if not self._is_known(action):
             given = f"has the unknown number {action}" if action else "is not set"
             raise invalid_argument(f"the action of SetForwardingPipelineConfig {given}")
+        pipeline = self._verify(config or p4r.ForwardingPipelineConfig())
+        if action == request.VERIFY_AND_SAVE:
+            self._saved = Target(self.switch.shadow(program.resources if program else None), pipeline, log=[])
+            self._saved_program = program
+        elif action == request.VERIFY_AND_COMMIT:
+            self._commit(pipeline, program)
+        elif action == request.RECONCILE_AND_COMMIT:
+            self._reconcile(pipeline, program)
+        yield
+
+    @staticmethod
+    def _is_known(action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType) -> bool:
+        return action != 0 and action in p4r.SetForwardingPipelineConfigRequest.Action.values()
+
+    def _commit(self, pipeline: Pipeline, program: Program | None) -> Target:
+        self._take(pipeline, program)
+        target = Target(self.switch, pipeline, digests=Digests(self.clients.receivers))
+        self.switch.clear()
+        self._set_target(target)
+        return target
+
+    def _commit_saved(self, config: p4r.ForwardingPipelineConfig | None) -> Iterator[None]:
+        if config is not None:
+            raise invalid_argument("COMMIT takes no pipeline: it commits the one that was saved")
+        if self._saved is None:
+            raise not_found("no saved pipeline waits for its commit")
+        updates = self._saved.log or ()
+        target = self._commit(self._saved.pipeline, self._saved_program)
+        for update in updates:
+            write_update(target, update)
+            yield
+
+    def _reconcile(self, pipeline: Pipeline, program: Program | None) -> None:
+        current = self._target
+        if current is None:
+            self._commit(pipeline, program)
+            return
+        if pipeline.is_same_as(current.pipeline):
+            pipeline = replace(pipeline, schema=current.schema)  # which knows its texts
+        else:
+            is_another = not self._has_program_of(pipeline)
+            changed = "the program" if is_another else difference(current.schema, pipeline.schema)
+            if changed is not None:
+                raise invalid_argument(f"the state cannot be kept: {changed} differs; use VERIFY_AND_COMMIT")
+            current.digests.rename(pipeline.schema)
+        self._set_target(Target(self.switch, pipeline, current.notes, current.digests))
+
+    def _verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
         known = None if self._program is None else self._program.message
         # Parsing is slow, and every switch of a fabric may get the same pipeline.
         if known and config.p4info == known.p4info and config.p4_device_config == known.p4_device_config:
             assert self._program is not None
             return Pipeline(config, self._program.schema, self._program.program)
         pipeline = load_pipeline(config)
-        if self._load is None and not self.has_program_of(pipeline):
+        if self._load is None and not self._has_program_of(pipeline):
             raise unimplemented(f"the fabric was compiled for {self._own} and cannot run {pipeline.program}")
         return pipeline
 
-    def has_program_of(self, pipeline: Pipeline) -> bool:
-        """Return whether the switch has the program of a pipeline."""
+    def _has_program_of(self, pipeline: Pipeline) -> bool:
         return self._program is not None and self._program.program.digest == pipeline.program.digest
-
-    def configure(
-        self,
-        action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
-        pipeline: Pipeline,
-        program: Program | None = None,
-    ) -> None:
-        """Commit a verified pipeline, if the action says so, which empties the switch.
-
-        ``program`` is that of the pipeline, and is needed where the switch has another one. Raises RequestError if
-        nothing was changed: UNIMPLEMENTED to reconcile with another pipeline, FAILED_PRECONDITION where the fabric
-        cannot take the program.
-        """
-        request = p4r.SetForwardingPipelineConfigRequest
-        current = self._target
-        if action == request.RECONCILE_AND_COMMIT and current is not None:
-            if not pipeline.is_same_as(current.pipeline):
-                raise unimplemented("RECONCILE_AND_COMMIT of another P4Info is not supported; use VERIFY_AND_COMMIT")
-            self._set_target(Target(self.switch, pipeline, current.notes, current.digests))
-        elif action != request.VERIFY:
-            self._take(pipeline, program)
-            self.switch.clear()
-            self._set_target(Target(self.switch, pipeline, digests=Digests(self.clients.receivers)))
 
     @property
     def _own(self) -> str:
@@ -185,7 +252,7 @@ class Device:
 
     def _take(self, pipeline: Pipeline, program: Program | None) -> None:
         """Give the switch the pipeline's program, if it has another."""
-        if self.has_program_of(pipeline):
+        if self._has_program_of(pipeline):
             return
         assert self._load is not None
         assert program is not None

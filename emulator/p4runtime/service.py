@@ -23,7 +23,7 @@ from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.programs import Programs
 from emulator.p4runtime.read import reading, responses
 from emulator.p4runtime.roles import Permissions, covered
-from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices
+from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices, to_the_end
 from emulator.p4runtime.stream import StreamSession
 from emulator.p4runtime.write import writing
 from emulator.switch import EmulatedSwitch
@@ -90,9 +90,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         return service
 
     def deliver(self, packets: Iterable[PacketIn]) -> None:
-        """Pass packets from the switches' CPU ports, and digests, to the primaries of all roles that receive packets.
+        """Pass packets from the switches' CPU ports, and digests, to the primaries of the roles that receive them.
 
-        Call it with the fabric's ``packets_in`` after each advance of its clock, in the event loop's thread.
+        Also tell the primaries of entries that have become idle. Call it with the fabric's ``packets_in`` after each
+        advance of its clock, in the event loop's thread.
         """
         devices = {device.switch.name: device for device in self._devices.values()}
         for packet in packets:
@@ -100,6 +101,9 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 devices[packet.switch].learn(packet)
             else:
                 devices[packet.switch].packet_in(packet.octets)
+        for device in self._devices.values():
+            if device.switch.ages:
+                device.tell_idle()
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802
@@ -119,7 +123,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         async with Aborting(context), self._exclusive:
             # The primary may have changed while this call waited, so everything is checked here.
             device, permissions = self._primary_device(request)
-            target = device.require_target()
+            target = device.addressed()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
                 name = _ATOMICITIES.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"atomicity {name} is not supported, only CONTINUE_ON_ERROR")
@@ -143,7 +147,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             async with self._exclusive:
                 device = self._device(request.device_id)
                 permissions = device.clients.permissions(request.role)
-                target = device.require_target()
+                target = device.addressed()
                 await in_slices(reading(target, request.entities, entities, results), "a read", self._between_slices)
             try:
                 async with asyncio.timeout(_TAKEN_WITHIN_S):
@@ -160,19 +164,20 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             p4r.SetForwardingPipelineConfigRequest, p4r.SetForwardingPipelineConfigResponse
         ],
     ) -> p4r.SetForwardingPipelineConfigResponse:
-        """Verify or commit a pipeline for the primary controller."""
+        """Verify, save or commit a pipeline for the primary controller."""
+        config = request.config if request.HasField("config") else None
         async with Aborting(context):
             async with self._exclusive:
                 device = self._pushed_device(request)
-                pipeline = device.verify(request.action, request.config)
-                is_known = device.has_program_of(pipeline)
-                if is_known:
-                    device.configure(request.action, pipeline)
-            if not is_known:
-                program = await self._compiled(pipeline)
+                unknown = device.program_to_compile(request.action, config)
+                if unknown is None:
+                    await to_the_end(device.configure(request.action, config), self._between_slices)
+            if unknown is not None:
+                program = await self._compiled(unknown)
                 async with self._exclusive:
                     # Packets have passed meanwhile, and the primary may have changed.
-                    self._pushed_device(request).configure(request.action, pipeline, program)
+                    device = self._pushed_device(request)
+                    await to_the_end(device.configure(request.action, config, program), self._between_slices)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802
@@ -195,11 +200,11 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         """Return the served version of P4Runtime."""
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
-    async def _compiled(self, pipeline: Pipeline) -> Program:
-        """Return a pipeline's program, compiled by a thread of its own, one after the other."""
+    async def _compiled(self, device_config: bytes) -> Program:
+        """Return a program, compiled by a thread of its own, one after the other."""
         assert self._programs is not None
         async with self._compiling:
-            return await asyncio.to_thread(self._programs.compile, pipeline.message.p4_device_config)
+            return await asyncio.to_thread(self._programs.compile, device_config)
 
     def _pushed_device(self, request: p4r.SetForwardingPipelineConfigRequest) -> Device:
         device, permissions = self._primary_device(request)
