@@ -367,4 +367,6 @@ def _unless_halted(layout: Layout) -> list[str]:
 
 def _sources() -> bytes:
     """Return all sources that the machine code depends on besides the program, for the cache's key."""
-    return b"".join(path.read_bytes() for path in sorted(_EMULATOR.rglob("*.py")) if "p4runtime" not in path.parts)
+    return b"".join(
+        path.read_bytes() for path in sorted(_EMULATOR.rglob("*.py")) if not {"p4runtime", "tracing"} & {*path.parts}
+    )
