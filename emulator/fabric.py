@@ -15,11 +15,11 @@ from emulator.compiler.program import Program
 from emulator.crew import Crew
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets, with_borders
-from emulator.engine.events import END_PS, next_event_ps
+from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured
 from emulator.engine.queues import flush
 from emulator.engine.transport import begin_transfer, inject
-from emulator.engine.windows import CRITICAL_HOPS
+from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
 from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
@@ -115,7 +115,7 @@ class EmulatedFabric:
     @property
     def next_event_ps(self) -> int:
         """Time of the next event unless Python acts before; later than any possible run if there is none."""
-        return min(next_event_ps(state) for state in self._states)
+        return next_event_ps(self._states)
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Advance to ``until_ps``, or to the first moment at which a transfer is complete.
@@ -186,7 +186,12 @@ class EmulatedFabric:
             raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
         self._make_room()
         num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
-        begin_transfer(self._from(int(row[s.FLOW_SOURCE_LINK])), flow, num_packets, size_bytes - (num_packets - 1) * self.options.mtu_bytes)
+        begin_transfer(
+            self._from(int(row[s.FLOW_SOURCE_LINK])),
+            flow,
+            num_packets,
+            size_bytes - (num_packets - 1) * self.options.mtu_bytes,
+        )
 
     # ---- single packets ---------------------------------------------------------------------------------------------
 
@@ -359,7 +364,9 @@ class EmulatedFabric:
         return levels
 
     def _drops(self, row: int) -> Drops:
-        return Drops(*(sum(int(state.drops[row, reason]) for state in self._states) for reason in range(s.DROP_REASONS)))
+        return Drops(
+            *(sum(int(state.drops[row, reason]) for state in self._states) for reason in range(s.DROP_REASONS))
+        )
 
     def _from(self, link: int) -> s.State:
         """Return the state of the part in which a link of the fabric begins."""

@@ -70,11 +70,6 @@ def _earlier(key: np.int64, place: np.int64, other_key: np.int64, other_place: n
     return key ^ (key ^ other_key) & other_wins, place ^ (place ^ other_place) & other_wins
 
 
-def next_event_ps(state: State) -> int:
-    """Return the time of the next event; NEVER_PS if there is none."""
-    return int(min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY])) >> 1
-
-
 def calendar_of(num_places: int, before: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Return an event queue with at least ``num_places`` places; those of ``before`` keep their keys."""
     size = 1

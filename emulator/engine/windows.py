@@ -14,6 +14,7 @@ Parts synchronise by rounds. In each round every part publishes a line of words 
 of even and odd rounds are different ones, so that nobody overwrites what another part has yet to read.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -95,12 +96,15 @@ c_usleep = external("usleep", types.int32, types.uint32)
 
 def meeting_of(parts: int) -> NDArray[np.int64]:
     """Return the words that parts share."""
-    words = np.zeros(LINES + _PART_LINES * parts * _LINE + parts * parts * _MAILBOX_WORDS + _LINE, dtype=np.int64)
+    words = np.zeros(_mailboxes(parts) + parts * parts * _MAILBOX_WORDS + _LINE, dtype=np.int64)
     meeting = words[-(words.ctypes.data // words.itemsize) % _LINE :]
-    meeting[LINES + _PART_LINES * parts * _LINE :][: parts * parts * _MAILBOX_WORDS].reshape(parts * parts, -1)[
-        :, _EARLIEST_PS
-    ] = NEVER_PS
+    meeting[_mailboxes(parts) + _EARLIEST_PS :: _MAILBOX_WORDS] = NEVER_PS
     return meeting
+
+
+def _mailboxes(parts: int) -> int:
+    """Return the word at which the mailboxes start."""
+    return LINES + _PART_LINES * parts * _LINE
 
 
 def border_of(
@@ -115,6 +119,16 @@ def border_of(
     border[LISTS + 2 * len(cuts) :][: len(host_links)] = host_links
     border[LISTS + 2 * len(cuts) + len(host_links) :] = NEVER_PS
     return border
+
+
+def next_event_ps(states: Sequence[State]) -> int:
+    """Return the time of the next event in any part; NEVER_PS if there is none."""
+    parts = len(states)
+    times = [int(min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY])) >> 1 for state in states]
+    if parts > 1:
+        boxes = range(_mailboxes(parts), _mailboxes(parts) + parts * parts * _MAILBOX_WORDS, _MAILBOX_WORDS)
+        times += [int(states[0].meeting[box + _EARLIEST_PS]) for box in boxes]
+    return min(times)
 
 
 # ---- a run ----------------------------------------------------------------------------------------------------------
