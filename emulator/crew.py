@@ -23,6 +23,7 @@ class Crew:
         self._run_part = run_part
         self._arrays: tuple[Any, ...] = ()
         self._threads: list[threading.Thread] = []
+        self._dismissal: Callable[[], object] | None = None
 
     @property
     def thread_ids(self) -> tuple[int, ...]:
@@ -40,7 +41,7 @@ class Crew:
         self._run_part(states[0], memory, until_ps)
 
     def _replace(self, states: Sequence[State], memory: NDArray[Any]) -> None:
-        if self._threads:
+        if self._dismissal is not None:
             self._dismissal()
         # A thread that failed to compile would be waited for without end.
         cast(Any, self._run_part).compile(tuple(map(typeof, (states[0], memory, 0))))

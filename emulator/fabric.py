@@ -42,8 +42,8 @@ class EmulatedFabric:
     fabric keeps a trace of that many queue and link events, see ``take_trace``. ``cpu_port`` connects every switch to
     its control plane. ``cores`` threads share the work (``emulator.partition``); results do not depend on them.
 
-    Raises ValueError if the fabric cannot be divided among the cores, if ``cpu_port`` or the program's drop port is out of range or used by a cable, and if a switch has
-    another target.
+    Raises ValueError if the fabric cannot be divided among the cores, if ``cpu_port`` or the program's drop port is out
+    of range or used by a cable, and if a switch has another target.
     """
 
     def __init__(

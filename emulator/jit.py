@@ -66,7 +66,7 @@ def _load_acquire(_: Any, array: Any, index: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return builder.load_atomic(builder.gep(data, [arguments[1]]), "acquire", 8)
 
-    return types.int64(array, types.int64), code
+    return types.int64(array, index), code
 
 
 def _store_release(_: Any, array: Any, index: Any, value: Any) -> Any:
@@ -77,7 +77,7 @@ def _store_release(_: Any, array: Any, index: Any, value: Any) -> Any:
         builder.store_atomic(arguments[2], builder.gep(data, [arguments[1]]), "release", 8)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, types.int64), code
+    return types.void(array, index, value), code
 
 
 load_acquire: Callable[[NDArray[Any], Any], int] = cast(Any, intrinsic(_load_acquire))

@@ -22,7 +22,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from emulator.engine.events import FIRST_KEY, NEVER_PS, schedule_link
-from emulator.engine.packets import octets_of, release_packet, take_packet
+from emulator.engine.packets import release_packet, take_packet
 from emulator.engine.queues import put_on_link
 from emulator.engine.state import (
     DATA,
@@ -83,7 +83,7 @@ STOPS, IS_FULL, IS_SHORT = 1, 2, 4
 LEAVES: Final = -2  # in the place of a key: a part is to return to Python
 # Words of a mailbox; rows follow it. A row is the link, then the words of the packet.
 _COUNT, _TAKEN, _EARLIEST_PS = 0, 1, 2
-MAIL_ROWS: Final = 512
+MAIL_ROWS: Final = 2048
 _MAIL_WORDS: Final = -(-(1 + PACKET_ROW) // _LINE) * _LINE
 _MAILBOX_WORDS: Final = _LINE + MAIL_ROWS * _MAIL_WORDS
 
@@ -228,7 +228,7 @@ def _meet(state: State, must_stop: bool) -> bool:
         meeting[at + _FLAGS] = STOPS if must_stop else IS_FULL if is_full else 0
         meeting[at + _HOPS] = scalars[HOPS] - border[HOPS_BEFORE]
         border[HOPS_BEFORE] = scalars[HOPS]
-        flags, most_hops = _publish(state, at), 0
+        flags, most_hops = _publish(state, at), np.int64(0)
         for part in range(border[PARTS]):
             line = _line(state, part)
             first_ps = min(first_ps, meeting[line + _TIME_PS])
@@ -267,7 +267,7 @@ def _begin_window(state: State, own_row: int, until_ps: int) -> None:
         if other_ps < time_ps or (link != NONE and other_ps == time_ps and other_link < link):
             time_ps, link, number = other_ps, other_link, np.int64(part)
     border[LAST_KEY] = 2 * time_ps - 1
-    border[STEP_PLACE] = max(link, 0)
+    border[STEP_PLACE] = 0 if link == NONE else link
     border[WINDOWS] += 1
     if number == border[NUMBER]:
         border[STEP_PLACE] += 1

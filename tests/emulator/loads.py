@@ -5,6 +5,7 @@ Rates and delays are few, so that much happens at once.
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from ipaddress import IPv4Address
 from random import Random
 from typing import Any
 
@@ -15,12 +16,10 @@ from emulator.host_options import HostOptions
 from emulator.replication import Replica, Replication, Replicator
 from hostlib import FiveTuple as HostFiveTuple
 from hostlib.telemetry.probes import Mark, Probe, probe_packet
-from ipaddress import IPv4Address
 from tests.bmv2.replication_sessions import GROUP, SESSION, request
 from tests.emulator.fabrics import flow_key, prioritise, routing_of, write_entries
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Cable, Fabric
-from topologies.routing import Routing
 
 NUM_STEPS = 40
 END_PS = 3_000_000_000
@@ -190,8 +189,3 @@ class Load:
 
     def _packet_out(self) -> None:
         self.emulated.packet_out(self._random.choice(self.emulated.fabric.switches), self._random.randbytes(64))
-
-
-def routing(fabric: Fabric) -> Routing:
-    """The routes of a drawn fabric."""
-    return routing_of(fabric)
