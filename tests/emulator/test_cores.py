@@ -108,6 +108,7 @@ def test_captured_packets_are_those_that_one_core_has_however_many_there_are() -
     for cores in (1, 2):
         emulated = EmulatedFabric(fabric, trainyard(), cores=cores)
         for switch in emulated.switches.values():
+            switch.clear()
             write_entries(switch, routing_of(fabric))
         nics = [nic for host in fabric.hosts for nic in fabric.nics[host]]
         packet = ipv4_packet(FiveTuple(nics[0].address, nics[-1].address, UDP_PROTOCOL, 1, 2))
