@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.ageing import IdleTimers
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
 from emulator.crew import Crew
@@ -67,8 +68,14 @@ class EmulatedFabric:
         if cpu_port == program.drop_port:
             raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
         self._arena = Arena()
+        self._timers = IdleTimers(self._time_ps)
         block_words = program.resources.block_words
         self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
+        rate_scale /= wire_overhead(self.options)
+        arguments = fabric, program, self._blocks, cpu_port, rate_scale, queue_limit_bytes, trace_rows
+        self._partition = partition(fabric, cores)
+        self._states = with_borders([first_state(*arguments) for _ in range(cores)], self._partition)
+        self._crew = Crew(program.run) if cores > 1 else None
         self.switches: Mapping[str, EmulatedSwitch] = {
             name: EmulatedSwitch(
                 name,
@@ -79,17 +86,13 @@ class EmulatedFabric:
                 (*(link.source_port for link in fabric.links_from[name]), *spare_ports(fabric, name)),
                 cpu_port,
                 fabric.port_names[name],
+                self._timers,
             )
             for index, name in enumerate(fabric.switches)
         }
         for name, switch in self.switches.items():
             for port in spare_ports(fabric, name):
                 switch.set_port(port, False)
-        rate_scale /= wire_overhead(self.options)
-        arguments = fabric, program, self._blocks, cpu_port, rate_scale, queue_limit_bytes, trace_rows
-        self._partition = partition(fabric, cores)
-        self._states = with_borders([first_state(*arguments) for _ in range(cores)], self._partition)
-        self._crew = Crew(program.run) if cores > 1 else None
         self._is_wanted = [True] * len(fabric.links)
         self._num_flows = 0
         self._captured: list[Capture] = []
@@ -115,7 +118,7 @@ class EmulatedFabric:
     @property
     def next_event_ps(self) -> int:
         """Time of the next event unless Python acts before; later than any possible run if there is none."""
-        return next_event_ps(self._states)
+        return min(next_event_ps(self._states), self._timers.next_ps)
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Advance to ``until_ps``, or to the first moment at which a transfer is complete.
@@ -130,14 +133,18 @@ class EmulatedFabric:
         while True:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
+            pause_ps = min(until_ps, max(self.now_ps, self._timers.next_ps))
             if self._crew is None:
-                self.program.run(self._state, self._arena.words, until_ps)
+                self.program.run(self._state, self._arena.words, pause_ps)
             else:
-                self._crew.run(self._states, self._arena.words, until_ps)
+                self._crew.run(self._states, self._arena.words, pause_ps)
             self._collect()
-            completions = self._take_completions()
-            if completions or self._state.scalars[s.IDLE_UNTIL_PS] == until_ps:
+            if completions := self._take_completions():
                 return completions
+            if self._state.scalars[s.IDLE_UNTIL_PS] == pause_ps:
+                self._timers.run(pause_ps)
+                if pause_ps == until_ps:
+                    return ()
 
     # ---- hosts ------------------------------------------------------------------------------------------------------
 
@@ -414,6 +421,10 @@ class EmulatedFabric:
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
         inject(self._to(link), link, np.frombuffer(octets, dtype=np.uint8), length)
+
+    def _time_ps(self) -> int:
+        """Return the time up to which packets have been processed, for entries that age."""
+        return self.now_ps
 
     def _cpu_link(self, switch: str) -> int:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
