@@ -145,7 +145,8 @@ class State(NamedTuple):
     ``programs`` has the number of each switch's program, from 1 on, or 0 where it has none. Its last row, at index
     NONE, stands for hosts and is 0. ``blocks`` has the memory offset of each switch's descriptors, and ``loops`` the
     address of each program's event loop, by its number. ``wires`` and ``payloads`` are those of
-    ``emulator.engine.wires``, empty where no real interface is attached.
+    ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and ``meeting`` are those of
+    ``emulator.engine.windows``, empty where one core runs the whole fabric.
     """
 
     scalars: NDArray[np.int64]
@@ -170,3 +171,5 @@ class State(NamedTuple):
     trace: NDArray[np.int64]
     wires: NDArray[np.int64]
     payloads: NDArray[np.uint8]
+    border: NDArray[np.int64]
+    meeting: NDArray[np.int64]
