@@ -60,6 +60,8 @@ class Controlled:
 async def controlled() -> AsyncIterator[Controlled]:
     """The row of switches, all made for DIGESTS, and without a pipeline yet."""
     emulated = EmulatedFabric(row(), compiled(DIGESTS))
+    for program in (DIGESTS, LOOPS, REPLICATION):  # else clients may not wait for so long
+        emulated.prepare_program(compiled(program))
     exclusive = asyncio.Lock()
     programs = ProgramsOfFabric(emulated, drop_port=511, is_wired=False)
     service = P4RuntimeService(
