@@ -291,7 +291,12 @@ class EmulatedFabric:
     # ---- copies -----------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """Return a copy of the engine as it stands, which runs by ``loop`` and leaves the fabric alone."""
+        """Return a copy of the engine as it stands, which runs by ``loop`` and leaves the fabric alone.
+
+        Raises ValueError for a fabric on several cores.
+        """
+        if len(self._states) > 1:
+            raise ValueError("a fabric on several cores cannot be copied; trace packets on one core")
         self._show_programs()
         return Snapshot(self._state, self._arena.words)
 
