@@ -7,6 +7,8 @@ fabric itself stays as it is, and its machine code knows nothing of traces.
 
 import re
 from collections.abc import Callable
+from importlib.abc import InspectLoader
+from importlib.util import module_from_spec, spec_from_loader
 from typing import Any
 
 import numpy as np
@@ -143,7 +145,19 @@ def _plain_loop(emulated: EmulatedFabric, recorder: Recorder) -> Callable[[s.Sta
 
 def _names(program: Program) -> dict[str, Any]:
     """Return the names of a program's module, with the calls that tell what happens."""
-    names: dict[str, Any] = {"__name__": "traced"}
-    source = _TELL.sub(r"\1", _DECORATOR.sub("", program.source))
-    exec(compile(source, f"<traced {program.name}>", "exec"), names)
-    return names
+    loader = _Traced(_TELL.sub(r"\1", _DECORATOR.sub("", program.source)))
+    specification = spec_from_loader("traced_program", loader)
+    assert specification is not None
+    module = module_from_spec(specification)
+    loader.exec_module(module)
+    return vars(module)
+
+
+class _Traced(InspectLoader):
+    """Loads a module from its source."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, _fullname: str) -> str:
+        return self._source

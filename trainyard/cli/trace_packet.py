@@ -49,8 +49,7 @@ def trace_packet(
     # The emulator brings Numba, which bad input does not wait for.
     from emulator.p4runtime.packet_traces import PATH, TraceRequest
 
-    form = "json" if json else "text"
-    request = TraceRequest(switch=switch, port=port, octets=known.hex(), length=length, form=form)
+    request = TraceRequest(switch=switch, port=port, octets=known.hex(), length=length, form="json" if json else "text")
     try:
         credentials = Credentials.from_environment(ca=ca, certificate=certificate, key=key)
         connection = credentials.channel(address)
@@ -58,7 +57,8 @@ def trace_packet(
         refuse(str(error))
     with connection as channel:
         try:
-            answer = channel.unary_unary(PATH)(request.model_dump_json().encode(), timeout=_WAIT_S)
+            call = channel.unary_unary(PATH, request_serializer=bytes, response_deserializer=bytes)
+            answer = call(request.model_dump_json().encode(), timeout=_WAIT_S)
         except grpc.RpcError as error:
             reason = error.details() if isinstance(error, grpc.Call) else error
             fail(f"{address}: the packet cannot be traced: {reason}{tls_hint(str(reason), credentials)}")
