@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from emulator.compiler.functions import TELL
 from emulator.compiler.program import Program
 from emulator.engine import state as s
-from emulator.engine.packets import PACKET_OCTETS
 from emulator.engine.transport import inject
 from emulator.fabric import EmulatedFabric
 from emulator.snapshot import Snapshot
@@ -104,7 +103,7 @@ def _on_link(state: s.State, link: int, matches: Callable[[bytes], bool]) -> int
     """Return the first packet on a link that matches."""
     packet = int(state.links[link, s.LINK_FIRST])
     while packet != s.NONE:
-        at = 8 * (packet * int(state.scalars[s.PACKET_WORDS]) + PACKET_OCTETS)
+        at = 8 * (packet * int(state.scalars[s.PACKET_WORDS]) + s.PACKET_OCTETS)
         if matches(state.octets[at : at + int(state.packets[packet, s.PACKET_STORED])].tobytes()):
             return packet
         packet = int(state.packets[packet, s.PACKET_NEXT])

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.engine import state as s
-from emulator.engine.packets import PACKET_OCTETS
 from emulator.fabric import EmulatedFabric
 from emulator.observations import Drops
 from emulator.tracing import steps
@@ -164,7 +163,7 @@ class Recorder:
     def _octets(self, state: s.State, packet: int) -> tuple[bytes, int]:
         """Return the bytes of a packet, zeros up to its length behind those that are stored, and the length."""
         row = state.packets[packet]
-        at = 8 * (packet * int(state.scalars[s.PACKET_WORDS]) + PACKET_OCTETS)
+        at = 8 * (packet * int(state.scalars[s.PACKET_WORDS]) + s.PACKET_OCTETS)
         length = int(row[s.PACKET_LENGTH])
         return state.octets[at : at + int(row[s.PACKET_STORED])].tobytes()[:length], length
 
@@ -363,4 +362,4 @@ class Recorder:
 def _key_value(field: Any, words: NDArray[np.uint64]) -> int:
     if field.valid_word is not None and not words[field.valid_word]:
         return 0
-    return value(field.field, words) & field.visible
+    return int(value(field.field, words) & field.visible)
