@@ -66,7 +66,8 @@ class Recorder:
             "deparse": self._wrap_pass,
             "verify_checksums": self._wrap_checksums(is_update=False),
             "update_checksums": self._wrap_checksums(is_update=True),
-            "prefetch": lambda _: lambda *_: None,
+            "prefetch": _nothing,
+            "stay_separate": _nothing,
         }
 
     # ---- what generated code tells ----------------------------------------------------------------------------------
@@ -363,3 +364,8 @@ def _key_value(field: Any, words: NDArray[np.uint64]) -> int:
     if field.valid_word is not None and not words[field.valid_word]:
         return 0
     return int(value(field.field, words) & field.visible)
+
+
+def _nothing(_: Callable[..., Any]) -> Callable[..., Any]:
+    """Do nothing in place of what only speeds machine code up."""
+    return lambda *_: None
