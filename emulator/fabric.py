@@ -1,11 +1,11 @@
-"""An emulated fabric: the switches of a topology running one compiled program, their links, and sending hosts.
+"""An emulated fabric: the switches of a topology running compiled programs, their links, and sending hosts.
 
 ``run`` advances the engine's clock to a given time. Between calls, time stands still and Python may change the fabric.
 The same calls give the same results, to the picosecond, on every machine.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,22 @@ from numpy.typing import NDArray
 from emulator.ageing import IdleTimers
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
+from emulator.crew import Crew
 from emulator.engine import state as s
-from emulator.engine.build import first_state, grown_flows, grown_packets
-from emulator.engine.events import END_PS, FIRST_KEY
+from emulator.engine.build import first_state, grown_flows, grown_packets, with_borders, with_program
+from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured
-from emulator.engine.queues import flush
+from emulator.engine.programs import address_of, run_mixed
+from emulator.engine.queues import flush, lose_arrivals
 from emulator.engine.transport import begin_transfer, inject
+from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
 from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
+from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
+from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
@@ -38,52 +43,62 @@ class EmulatedFabric:
     packets. ``rate_scale`` divides all rates (the caller divides sizes by the same factor). This shortens a run and
     changes only the times of single packets. Every queue holds ``queue_limit_bytes``. If ``trace_rows`` is above 0, the
     fabric keeps a trace of that many queue and link events, see ``take_trace``. ``cpu_port`` connects every switch to
-    its control plane.
+    its control plane. ``cores`` threads share the work (``emulator.partition``); results do not depend on them.
 
-    Raises ValueError if ``cpu_port`` or the program's drop port is out of range or used by a cable, and if a switch has
-    another target.
+    ``program`` is that of all switches, or that of each switch by its name. A switch that is left out has none, and
+    drops what it receives, until ``load_program`` gives it one. On several cores all switches have the same one.
+
+    Raises ValueError if the fabric cannot be divided among the cores, if ``cpu_port`` or the drop port is out of range
+    or used by a cable, if a switch has another target, if programs have different drop ports, and if no switch has a
+    program, or one that is not there.
     """
 
     def __init__(
         self,
         fabric: Fabric,
-        program: Program,
+        program: Program | Mapping[str, Program],
         options: HostOptions | None = None,
         *,
         rate_scale: float = 1.0,
         queue_limit_bytes: int = 16_000_000,
         trace_rows: int = 0,
         cpu_port: int = CPU_PORT,
+        cores: int = 1,
     ) -> None:
         self.fabric = fabric
-        self.program = program
         self.options = options or HostOptions()
         require_emulated(fabric)
         require_free(fabric, "CPU port", cpu_port)
-        require_free(fabric, "drop port", program.drop_port)
-        if cpu_port == program.drop_port:
+        self._programs = ProgramsBySwitch(fabric, program)
+        drop_port = self._programs.drop_port
+        require_free(fabric, "drop port", drop_port)
+        if cpu_port == drop_port:
             raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
         self._arena = Arena()
         self._timers = IdleTimers(self._time_ps)
-        block_words = program.resources.block_words
-        self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
-        overhead = wire_overhead(self.options)
-        self._state = first_state(
-            fabric, program, self._blocks, cpu_port, rate_scale / overhead, queue_limit_bytes, trace_rows
-        )
+        shapes = {name: self._programs.resources_of(name) for name in fabric.switches}
+        blocks = {name: self._arena.allocate(shape.block_words) for name, shape in shapes.items()}
+        rate_scale /= wire_overhead(self.options)
+        used = tuple(self._programs.numbers)
+        arguments = fabric, used, drop_port, cpu_port, rate_scale, queue_limit_bytes, trace_rows
+        self._partition = partition(fabric, cores)
+        self._states = with_borders([first_state(*arguments) for _ in range(cores)], self._partition)
+        self._state.blocks[:] = [blocks[name] for name in fabric.switches]
+        self._require_one_program(*used)
+        self._crew = Crew(used[0].run) if cores > 1 else None
         self.switches: Mapping[str, EmulatedSwitch] = {
             name: EmulatedSwitch(
                 name,
                 fabric.device_ids[name],
                 self._arena,
-                self._blocks + index * block_words,
-                program.resources,
+                blocks[name],
+                shapes[name],
                 (*(link.source_port for link in fabric.links_from[name]), *spare_ports(fabric, name)),
                 cpu_port,
                 fabric.port_names[name],
                 self._timers,
             )
-            for index, name in enumerate(fabric.switches)
+            for name in fabric.switches
         }
         for name, switch in self.switches.items():
             for port in spare_ports(fabric, name):
@@ -93,6 +108,15 @@ class EmulatedFabric:
         self._captured: list[Capture] = []
         self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
+
+    @property
+    def _state(self) -> s.State:
+        """State of the first part, which has what all parts share."""
+        return self._states[0]
+
+    @_state.setter
+    def _state(self, state: s.State) -> None:
+        self._states[0] = state
 
     # ---- time -------------------------------------------------------------------------------------------------------
 
@@ -104,8 +128,7 @@ class EmulatedFabric:
     @property
     def next_event_ps(self) -> int:
         """Time of the next event unless Python acts before; later than any possible run if there is none."""
-        event_ps = int(min(self._state.calendar[FIRST_KEY], self._state.timers[FIRST_KEY])) >> 1
-        return min(event_ps, self._timers.next_ps)
+        return min(next_event_ps(self._states), self._timers.next_ps)
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Advance to ``until_ps``, or to the first moment at which a transfer is complete.
@@ -116,17 +139,19 @@ class EmulatedFabric:
             raise ValueError(f"it is {self.now_ps} ps; time cannot run to {until_ps} ps")
         if until_ps > END_PS:
             raise ValueError(f"a fabric's clock ends at {END_PS} ps (26.7 days); time cannot run to {until_ps} ps")
-        self._state.ready[:] = [switch.is_ready for switch in self.switches.values()]
+        self._show_programs()
+        run = self._loop()
         while True:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
             pause_ps = min(until_ps, max(self.now_ps, self._timers.next_ps))
-            self.program.run(self._state, self._arena.words, pause_ps)
+            if self._crew is None:
+                run(self._state, self._arena.words, pause_ps)
+            else:
+                self._crew.run(self._states, self._arena.words, pause_ps)
             self._collect()
-            completed = int(self._state.scalars[s.COMPLETIONS])
-            if completed:
-                self._state.scalars[s.COMPLETIONS] = 0
-                return tuple(Completion(*row) for row in self._state.completions[:completed].tolist())
+            if completions := self._take_completions():
+                return completions
             if self._state.scalars[s.IDLE_UNTIL_PS] == pause_ps:
                 self._timers.run(pause_ps)
                 if pause_ps == until_ps:
@@ -143,7 +168,7 @@ class EmulatedFabric:
         destination = self.fabric.nic_by_address[five_tuple.destination_address]
         flow = self._num_flows
         if flow == len(self._state.flows):
-            self._state = grown_flows(self._state)
+            self._grow_flows()
         row = self._state.flows[flow]
         row[s.FLOW_SOURCE_LINK], row[s.FLOW_DESTINATION_LINK] = source.link, destination.link
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
@@ -179,7 +204,12 @@ class EmulatedFabric:
             raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
         self._make_room()
         num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
-        begin_transfer(self._state, flow, num_packets, size_bytes - (num_packets - 1) * self.options.mtu_bytes)
+        begin_transfer(
+            self._from(int(row[s.FLOW_SOURCE_LINK])),
+            flow,
+            num_packets,
+            size_bytes - (num_packets - 1) * self.options.mtu_bytes,
+        )
 
     # ---- single packets ---------------------------------------------------------------------------------------------
 
@@ -200,14 +230,60 @@ class EmulatedFabric:
         self._inject(self._cpu_link(switch), octets)
 
     def packets_in(self) -> tuple[PacketIn, ...]:
-        """Return the packets that have reached the switches' control planes since the last call."""
-        found, self._packets_in = tuple(self._packets_in), []
-        return found
+        """Return the packets that have reached the switches' control planes since the last call.
+
+        Those of one moment are in the order of the switches.
+        """
+        index = self.fabric.switch_index
+        found = sorted(self._packets_in, key=lambda packet: (packet.time_ps, index[packet.switch]))
+        self._packets_in = []
+        return tuple(found)
 
     def captured(self) -> tuple[Capture, ...]:
-        """Return the injected packets that have reached a NIC since the last call."""
-        found, self._captured = tuple(self._captured), []
-        return found
+        """Return the injected packets that have reached a NIC since the last call.
+
+        Those of one moment are in the order of the links.
+        """
+        found = sorted(self._captured, key=lambda capture: (capture.time_ps, capture.link))
+        self._captured = []
+        return tuple(found)
+
+    # ---- programs ---------------------------------------------------------------------------------------------------
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """Program of every switch that has one, by its name."""
+        return self._programs.by_switch
+
+    def prepare_program(self, program: Program) -> None:
+        """Compile a program's event loop, or load it from the cache, so that ``load_program`` takes no time.
+
+        Any thread may do this while the fabric runs.
+        """
+        address_of(program.run, self._state, self._arena.words)
+
+    def load_program(self, switch: str, program: Program) -> None:
+        """Give a switch another program; it is empty then, and drops packets until it is cleared.
+
+        Packets that wait in the switch are lost. Nothing happens where the switch has this program. Raises ValueError
+        for an unknown switch, and for a program with another drop port than the fabric's.
+        """
+        self._require_switch(switch)
+        if self._programs.by_switch.get(switch) == program:
+            return
+        self._programs.require_fitting(program)
+        self._require_one_program(*self._programs.numbers, program)
+        self._fit(program)
+        for link in self._links_out_of(switch):
+            flush(self._state, link, s.NO_PIPELINE)
+        if self._state.scalars[s.FIRST_WAY_BACK] != s.NONE:
+            way_back = int(self._state.scalars[s.FIRST_WAY_BACK]) + self.fabric.switch_index[switch]
+            lose_arrivals(self._state, way_back, s.NO_PIPELINE)
+        block = self._arena.allocate(program.resources.block_words)
+        self.switches[switch].load(block, program.resources)
+        self._state.blocks[self.fabric.switch_index[switch]] = block
+        self._programs.put(switch, program)
+        self._state = self._state._replace(loops=self._state.loops[:0])
 
     # ---- failures ---------------------------------------------------------------------------------------------------
 
@@ -263,17 +339,35 @@ class EmulatedFabric:
     @property
     def packet_hops(self) -> int:
         """Number of packets that switches have taken from a queue so far."""
-        return int(self._state.scalars[s.HOPS])
+        return sum(self.packet_hops_by_core)
+
+    @property
+    def packet_hops_by_core(self) -> tuple[int, ...]:
+        """The packet-hops of each core."""
+        return tuple(int(state.scalars[s.HOPS]) for state in self._states)
+
+    @property
+    def critical_packet_hops(self) -> int:
+        """The packet-hops of the core with the most between two meetings of all, summed: nothing makes them parallel.
+
+        ``packet_hops`` divided by it bounds the gain from several cores.
+        """
+        return int(self._state.border[CRITICAL_HOPS]) if self._crew else self.packet_hops
+
+    @property
+    def thread_ids(self) -> tuple[int, ...]:
+        """The kernel's numbers of the threads that run beside the caller's own."""
+        return self._crew.thread_ids if self._crew else ()
 
     @property
     def misdelivered(self) -> int:
         """Number of packets of flows that have reached a NIC with another address."""
-        return int(self._state.scalars[s.MISDELIVERED])
+        return sum(int(state.scalars[s.MISDELIVERED]) for state in self._states)
 
     def drops(self, switch: str) -> Drops:
         """Return the drop counts of a switch. Raises ValueError for an unknown switch."""
         self._require_switch(switch)
-        return Drops(*(int(count) for count in self._state.drops[self.fabric.switch_index[switch]]))
+        return self._drops(self.fabric.switch_index[switch])
 
     def retransmissions(self, flow: int) -> int:
         """Return the number of retransmitted packets of a flow. Raises ValueError for an unknown flow."""
@@ -300,23 +394,97 @@ class EmulatedFabric:
         return self._state.ps_per_byte[: len(self.fabric.links)].copy()
 
     def take_trace(self) -> list[TraceRow]:
-        """Return the queue and link events since the last call, in order; empty without a trace."""
+        """Return the queue and link events since the last call; empty without a trace.
+
+        Those of one moment are in the order of the links, and at each link in order.
+        """
         self._collect()
-        found, self._traced = self._traced, []
+        found = sorted(self._traced, key=lambda row: (row.time_ps, row.link, row.level != s.NONE))
+        self._traced = []
         return found
 
     def host_drops(self) -> Drops:
         """Return the packets that hosts have lost before or on their own links."""
-        return Drops(*(int(count) for count in self._state.drops[s.NONE]))
+        return self._drops(s.NONE)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _by_level(self, first: int) -> NDArray[np.int64]:
         """Return a column of every link's queues, from that of level 0 on; acknowledgements count as level 7."""
-        by_queue = self._state.links[: len(self.fabric.links), first :: s.QUEUE_COLUMNS]
-        levels = by_queue[:, : s.LEVELS].copy()
-        levels[:, -1] += by_queue[:, s.LEVELS]
+        levels = np.zeros((len(self.fabric.links), s.LEVELS), dtype=np.int64)
+        for state in self._states:  # in all but that of its part, a link's columns are 0
+            by_queue = state.links[: len(levels), first :: s.QUEUE_COLUMNS]
+            levels += by_queue[:, : s.LEVELS]
+            levels[:, -1] += by_queue[:, s.LEVELS]
         return levels
+
+    def _fit(self, program: Program) -> None:
+        """Make room for what a program needs of a packet and of links."""
+        self._state = with_program(self._state, program)
+
+    def _require_one_program(self, *programs: Program) -> None:
+        if len(self._states) > 1 and len({*programs}) > 1:
+            raise ValueError("on several cores all switches of a fabric have the same program")
+
+    def _show_programs(self) -> None:
+        """Tell the engine which switches have which program, and let it go on with any of them."""
+        for state in self._states:
+            state.scalars[s.PROGRAM] = next(iter(self._programs.numbers.values()))
+        for index, switch in enumerate(self.switches.values()):
+            self._state.programs[index] = self._programs.number(switch.name) if switch.is_ready else 0
+
+    def _loop(self) -> Callable[[s.State, NDArray[np.uint64], int], None]:
+        """Return the event loop: that of the one program, or those of all in turn."""
+        if len(self._programs.numbers) == 1:
+            return next(iter(self._programs.numbers)).run
+        self._know_loops()
+        return run_mixed
+
+    def _know_loops(self) -> None:
+        """Tell the engine where the loops of all programs are; a new one is compiled, or loaded from the cache."""
+        if len(self._state.loops):
+            return
+        loops = np.zeros(1 + max(self._programs.numbers.values()), dtype=np.int64)
+        for program, number in self._programs.numbers.items():
+            loops[number] = address_of(program.run, self._state, self._arena.words)
+        self._state = self._state._replace(loops=loops)
+
+    def _links_out_of(self, switch: str) -> list[int]:
+        """Return the links from a switch, those to its control plane, to nowhere and back to itself included."""
+        of_state = self._state.links[:, s.LINK_SOURCE_SWITCH] == self.fabric.switch_index[switch]
+        return [int(link) for link in np.flatnonzero(of_state)]
+
+    def _drops(self, row: int) -> Drops:
+        return Drops(
+            *(sum(int(state.drops[row, reason]) for state in self._states) for reason in range(s.DROP_REASONS))
+        )
+
+    def _from(self, link: int) -> s.State:
+        """Return the state of the part in which a link of the fabric begins."""
+        return self._states[self._partition.of_source(self.fabric.links[link])]
+
+    def _to(self, link: int) -> s.State:
+        """Return the state of the part in which a link ends."""
+        if link < len(self.fabric.links):
+            return self._states[self._partition.of_destination(self.fabric.links[link])]
+        switch = self.fabric.switches[(link - len(self.fabric.links)) // 2]
+        return self._states[self._partition.part[switch]]
+
+    def _take_completions(self) -> tuple[Completion, ...]:
+        """Return the completions of the moment; all parts are there then."""
+        for state in self._states:
+            completed = int(state.scalars[s.COMPLETIONS])
+            if completed:
+                state.scalars[s.COMPLETIONS] = 0
+                for other in self._states:
+                    other.scalars[s.NOW_PS] = state.scalars[s.NOW_PS]
+                return tuple(Completion(*row) for row in state.completions[:completed].tolist())
+        return ()
+
+    def _grow_flows(self) -> None:
+        first = grown_flows(self._state)
+        grown = [first, *(grown_flows(state) for state in self._states[1:])]
+        self._states = [state._replace(flows=first.flows, templates=first.templates) for state in grown]
 
     def _require_flow(self, flow: int) -> None:
         if not 0 <= flow < self._num_flows:
@@ -336,7 +504,7 @@ class EmulatedFabric:
         if len(octets) > min(s.OCTETS, length):
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
-        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
+        inject(self._to(link), link, np.frombuffer(octets, dtype=np.uint8), length)
 
     def _time_ps(self) -> int:
         """Return the time up to which packets have been processed, for entries that age."""
@@ -357,26 +525,28 @@ class EmulatedFabric:
     def _update_link(self, link: int) -> None:
         """Set a link up or down, as it now should be."""
         end, up = self.fabric.links[link], self._link_is_up(link)
-        self._state.links[link, s.LINK_UP] = up
+        for state in self._states:
+            state.links[link, s.LINK_UP] = up
         if not up:
-            flush(self._state, link)
+            flush(self._from(link), link, s.LINK_DOWN)
         if end.source in self.switches:
             self.switches[end.source].set_port(end.source_port, up)
 
     def _make_room(self) -> None:
         """Grow the arrays that a single event might overfill."""
-        state = self._state
-        if len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace):
-            self._collect()
-        if state.scalars[s.FREE_PACKETS] < s.RESERVE:
-            state = grown_packets(state)
-        self._state = state
+        for part, state in enumerate(self._states):
+            if len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace):
+                self._collect()
+            if state.scalars[s.FREE_PACKETS] < s.RESERVE:
+                self._states[part] = grown_packets(state)
 
     def _collect(self) -> None:
         """Move captures and trace rows out of the engine's arrays."""
-        state = self._state
-        if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
-            return
+        for state in self._states:
+            if state.scalars[s.CAPTURES] or state.scalars[s.TRACED]:
+                self._collect_from(state)
+
+    def _collect_from(self, state: s.State) -> None:
         for link, time_ps, octets, length in take_captured(state):
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
