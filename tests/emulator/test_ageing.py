@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from emulator import ageing
 from emulator.ageing import NEVER_PS, SHORTEST_TIMEOUT_PS, IdleEntry, IdleTimers
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall, EntryKey, FieldMatch, InvalidRequestError, NotFoundError
@@ -239,6 +240,20 @@ def test_stopped_timers_leave_no_rest_behind() -> None:
     assert len(timers._queue) < 200
     timers.run(10_000 * MS)
     assert told == []
+
+
+def test_so_many_idle_entries_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ageing, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(ageing, "MOST_WAITING", 5)
+    lab = Lab()
+    for number in range(3):
+        lab.switch.insert(LEARNED, exact(number), FORWARD)
+        lab.switch.set_idle_timeout(LEARNED, exact(number), 10 * MS)
+    lab.run(25 * MS)
+    times = [[time for _, _, time in lab.idle()] for _ in range(4)]
+    assert times == [[10 * MS] * 2, [10 * MS, 20 * MS], [20 * MS], []]
+    lab.run(30 * MS)
+    assert len(lab.idle()) == 2
 
 
 def test_a_program_whose_entries_do_not_age_has_no_code_for_it() -> None:
