@@ -119,19 +119,24 @@ def packet_hops_per_s_plain() -> list[float]:
     """Return the speed of five runs on the minimal program; every destination has one port per switch."""
     fabric = TESTBED.build()
     routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
-    program = compile_program(FORWARDING.read_text())
     figures = []
     for _ in range(RUNS):
-        emulated = EmulatedFabric(fabric, program, HostOptions(mtu_bytes=PAYLOAD_BYTES))
-        for name, switch in emulated.switches.items():
-            switch.clear()
-            for number, nic in enumerate(nic for host in fabric.hosts for nic in fabric.nics[host]):
-                links = routing.next_links(name, nic)
-                port = fabric.links[links[number % len(links)]].source_port
-                key = EntryKey((FieldMatch(nic.address, 0xFFFF_FFFF),))
-                switch.insert("ingress.route", key, ActionCall("ingress.forward", (port,)))
+        emulated = forwarding_fabric(fabric, routing)
         figures.append(_speed(Load(fabric, routing, emulated, steers=False), emulated))
     return figures
+
+
+def forwarding_fabric(fabric: Fabric, routing: Routing) -> EmulatedFabric:
+    """Return a fabric that runs the minimal program, with entries for every NIC on every switch."""
+    emulated = EmulatedFabric(fabric, compile_program(FORWARDING.read_text()), HostOptions(mtu_bytes=PAYLOAD_BYTES))
+    for name, switch in emulated.switches.items():
+        switch.clear()
+        for number, nic in enumerate(nic for host in fabric.hosts for nic in fabric.nics[host]):
+            links = routing.next_links(name, nic)
+            port = fabric.links[links[number % len(links)]].source_port
+            key = EntryKey((FieldMatch(nic.address, 0xFFFF_FFFF),))
+            switch.insert("ingress.route", key, ActionCall("ingress.forward", (port,)))
+    return emulated
 
 
 def _speed(load: Load, emulated: EmulatedFabric) -> float:
