@@ -24,6 +24,7 @@ from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.switch import EmulatedSwitch
+from emulator.tails import ROOM_BYTES, Tails
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
 
@@ -88,6 +89,7 @@ class EmulatedFabric:
         self._is_wanted = [True] * len(fabric.links)
         self._num_flows = 0
         self._captured: list[Capture] = []
+        self._tails = Tails()
         self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
 
@@ -179,7 +181,8 @@ class EmulatedFabric:
     def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
         """Let a packet arrive now at the end of a link; bytes up to ``length`` that are not given are zeros.
 
-        Raises ValueError for more bytes than a packet stores or has, and for an unknown link.
+        Without a ``length`` the packet keeps all its bytes, as ``emulator.tails`` has it. Raises ValueError for more
+        bytes than a packet stores or has, and for an unknown link.
         """
         self._require_link(link)
         self._inject(link, octets, length)
@@ -325,11 +328,24 @@ class EmulatedFabric:
             raise ValueError(f"there is no switch {switch!r}")
 
     def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
-        length = len(octets) if length is None else length
+        number = s.NONE
+        if length is None:
+            length = len(octets)
+            if length > s.OCTETS and self.program.longest_parse_bytes < s.OCTETS:
+                kept = max(s.OCTETS - ROOM_BYTES, self.program.longest_parse_bytes)
+                number = self._tails.keep(octets[kept:], self.is_at_rest)
+                octets = octets[:kept]
         if len(octets) > min(s.OCTETS, length):
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
+        packet = self._state.scalars[s.FREE_PACKET]
         inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
+        self._state.packets[packet, s.PACKET_NUMBER] = number
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no packet is anywhere in the fabric."""
+        return int(self._state.scalars[s.FREE_PACKETS]) == len(self._state.packets)
 
     def _cpu_link(self, switch: str) -> int:
         return len(self.fabric.links) + 2 * self.fabric.switch_index[switch]
@@ -366,7 +382,8 @@ class EmulatedFabric:
         state = self._state
         if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
             return
-        for link, time_ps, octets, length in take_captured(state):
+        for link, time_ps, octets, length, number in take_captured(state):
+            octets += self._tails.of(number, length - len(octets))
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
                 continue

@@ -236,7 +236,7 @@ class WiredFabric(EmulatedFabric):
         if self._state.scalars[s.FREE_PACKETS] < 2 * s.RESERVE:
             self._state.wires[w.NO_MEMORY] += 1
         else:
-            super()._inject(link, octets)
+            super()._inject(link, octets, len(octets))
 
     def _link_is_up(self, link: int) -> bool:
         carrier = self._carriers.get(link, self._carriers.get(self.fabric.reverse(link), True))

@@ -1,7 +1,7 @@
 """One device of the server: its switch, its clients and its pipeline."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import grpc
 from finsy.proto import p4r
@@ -11,6 +11,7 @@ from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
 from emulator.p4runtime.digests import Digests
 from emulator.p4runtime.errors import (
+    BatchError,
     RequestError,
     failed_precondition,
     invalid_argument,
@@ -19,6 +20,7 @@ from emulator.p4runtime.errors import (
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
 from emulator.p4runtime.roles import Permissions
 from emulator.p4runtime.target import Target
+from emulator.p4runtime.write import write_batch
 from emulator.switch import EmulatedSwitch
 
 SendPacket = Callable[[str, bytes], None]
@@ -114,6 +116,18 @@ class Device:
             # Clients match this text.
             raise failed_precondition("No forwarding pipeline config set for this device")
         return self._target
+
+    def load(self, updates: Sequence[p4r.Update]) -> None:
+        """Commit the pipeline of the fabric, and carry out updates without a controller.
+
+        Raises RequestError, which has a line for each update that failed; the others are done.
+        """
+        self.configure(p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT, self._program.message)
+        try:
+            write_batch(self.require_target(), updates)
+        except BatchError as error:
+            failed = [result.message for result in error.results if result.canonical_code]
+            raise RequestError(error.code, "\n".join(failed)) from error
 
     def configure(
         self,

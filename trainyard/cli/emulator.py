@@ -9,16 +9,39 @@ import typer
 
 from emulator.ports import CPU_PORT, DROP_PORT, require_emulated
 from hostlib.addresses import check_host_port, is_local
-from p4src import P4INFO, PROGRAM
 from topologies.fabric import Fabric
-from topologies.files import FileError, read_text
 from topologies.logs import log_to_stderr
+from trainyard.cli.emulator_inputs import read_given, read_or_refuse, read_packets, read_pipeline
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.inputs import read_topology
 from trainyard.progress import progress
 
 TopologyOption = Annotated[
-    Path, typer.Option("--topology", metavar="FILE", help="YAML file with a scenario, or with only its topology key.")
+    Path | None,
+    typer.Option(
+        "--topology",
+        metavar="FILE",
+        help="YAML file with a scenario, or with only its topology key; or a topology.json of p4lang's tutorials.",
+    ),
+]
+NumPortsOption = Annotated[
+    int | None, typer.Option("--ports", min=1, max=510, help="In place of a topology: one switch s1 with ports from 0.")
+]
+DeviceOption = Annotated[
+    int, typer.Option("--device-id", min=0, max=2**63 - 1, help="With --ports: the P4Runtime device of the switch.")
+]
+EntriesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--entries", metavar="SWITCH=FILE", help="JSON file with entries that a switch starts with. May be repeated."
+    ),
+]
+PacketsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--packets",
+        metavar="SWITCH=ADDRESS",
+        help="Where programs exchange packets with a switch's ports: ipc://FILE or tcp://HOST:PORT. May be repeated.",
+    ),
 ]
 P4InfoOption = Annotated[
     Path | None, typer.Option("--p4info", metavar="FILE", help="P4Info in text form. Default: Trainyard's own program.")
@@ -36,7 +59,10 @@ PortsOption = Annotated[
     ),
 ]
 CpuPortOption = Annotated[
-    int, typer.Option("--cpu-port", min=0, max=511, help="Port of the program for packets from and to its controller.")
+    int | None,
+    typer.Option(
+        "--cpu-port", min=0, max=511, help="Port of the program for packets from and to its controller. Default: 510."
+    ),
 ]
 DropPortOption = Annotated[
     int, typer.Option("--drop-port", min=0, max=511, help="Egress port of packets that the program drops.")
@@ -76,12 +102,16 @@ _NAMED_NAMESPACES = Path("/var/run/netns")
 
 
 def emulator(
-    topology: TopologyOption,
+    topology: TopologyOption = None,
+    ports: NumPortsOption = None,
+    device_id: DeviceOption = 1,
     p4info: P4InfoOption = None,
     json: JsonOption = None,
+    entries: EntriesOption = None,
+    packets: PacketsOption = None,
     listen: ListenOption = "127.0.0.1:9559",
     port_per_switch: PortsOption = False,
-    cpu_port: CpuPortOption = CPU_PORT,
+    cpu_port: CpuPortOption = None,
     drop_port: DropPortOption = DROP_PORT,
     tls_certificate: CertificateOption = None,
     tls_key: KeyOption = None,
@@ -97,14 +127,13 @@ def emulator(
 
     With --wire its hosts are real: frames of network interfaces pass the switches.
     """
-    accepted = read_topology(topology)
-    if (p4info is None) != (json is None):
-        refuse("--p4info and --json: expected both or neither, as they are two files of one pipeline")
+    given = read_given(topology, ports, device_id, entries or [])
+    p4info, json = read_pipeline(p4info, json, given)
     try:
         check_host_port(listen, first_port=0)
     except ValueError as error:
         refuse(f"--listen: {error}, got {listen!r}")
-    built = accepted.build()
+    built = given.fabric
     try:
         require_emulated(built)
     except ValueError as error:
@@ -121,8 +150,10 @@ def emulator(
     interfaces = _interfaces(built, wire or [])
     if not interfaces and (netns or mtu or queue_bytes or real_time):
         refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --wire only")
-    p4info, json = p4info or P4INFO, json or PROGRAM
-    p4info_text, json_text = _read(p4info), _read(json)
+    sockets = read_packets(packets or [], built)
+    if sockets and interfaces:
+        refuse("--packets and --wire: expected one of them; with --wire, hosts exchange packets with the switches")
+    p4info_text, json_text = read_or_refuse(p4info), read_or_refuse(json)
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
@@ -142,7 +173,12 @@ def emulator(
     try:
         with progress("compiling the pipeline"):
             standalone = StandaloneEmulator(
-                *(built, p4info_text, json_text), cpu_port=cpu_port, drop_port=drop_port, wires=wires
+                *(built, p4info_text, json_text),
+                cpu_port=cpu_port if cpu_port is not None else given.cpu_port or CPU_PORT,
+                drop_port=drop_port,
+                wires=wires,
+                entries=given.entries,
+                packets=sockets,
             )
     except InterfaceError as error:
         refuse(f"--wire: {error}")
@@ -170,10 +206,3 @@ def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], s
             refuse(f"--wire: {interface} is the interface of two NICs")
         found[host, int(number)] = interface
     return found
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_text(path)
-    except FileError as error:
-        refuse(str(error))
