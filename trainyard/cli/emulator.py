@@ -1,7 +1,9 @@
 """``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,10 @@ from emulator.ports import CPU_PORT, DROP_PORT, require_emulated
 from hostlib.addresses import check_host_port, is_local
 from topologies.fabric import Fabric
 from topologies.logs import log_to_stderr
-from trainyard.cli.emulator_inputs import read_given, read_or_refuse, read_packets, read_pipeline
+from topologies.namespaces.fabric_namespaces import FabricNamespaces
+from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.running_hosts import recorded
+from trainyard.cli.emulator_inputs import Given, read_given, read_or_refuse, read_packets, read_pipeline
 from trainyard.cli.exits import fail, refuse
 from trainyard.progress import progress
 
@@ -84,6 +89,10 @@ WireOption = Annotated[
         "--wire", metavar="NIC=INTERFACE", help="Real interface of a host's NIC, such as h0.0=veth0. May be repeated."
     ),
 ]
+HostsOption = Annotated[
+    bool,
+    typer.Option("--hosts", help="Make every host a network namespace; trainyard host runs programs there. Root only."),
+]
 NamespaceOption = Annotated[
     str | None, typer.Option("--netns", metavar="NAME", help="Network namespace of the interfaces: a name, or a file.")
 ]
@@ -98,6 +107,9 @@ RealTimeOption = Annotated[
 ]
 
 _HIGHEST_TCP_PORT = 65535
+_MTU_BYTES = 1500
+_P4LANG_QUEUE_BYTES = 100_000
+"""Of topologies of p4lang's tutorials: about 64 packets, as on BMv2, whose exercises watch how long a queue is."""
 _NAMED_NAMESPACES = Path("/var/run/netns")
 
 
@@ -117,6 +129,7 @@ def emulator(
     tls_key: KeyOption = None,
     tls_ca: CaOption = None,
     insecure: InsecureOption = False,
+    hosts: HostsOption = False,
     wire: WireOption = None,
     netns: NamespaceOption = None,
     mtu: MtuOption = None,
@@ -125,7 +138,7 @@ def emulator(
 ) -> None:
     """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.
 
-    With --wire its hosts are real: frames of network interfaces pass the switches.
+    With --hosts or --wire its hosts are real: frames of network interfaces pass the switches.
     """
     given = read_given(topology, ports, device_id, entries or [])
     p4info, json = read_pipeline(p4info, json, given)
@@ -148,11 +161,15 @@ def emulator(
     if not (any(tls_files) or insecure or is_local(listen)):
         refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
     interfaces = _interfaces(built, wire or [])
-    if not interfaces and (netns or mtu or queue_bytes or real_time):
-        refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --wire only")
+    if hosts and (interfaces or netns):
+        refuse("--hosts: expected without --wire and --netns, as it makes hosts with interfaces of their own")
+    if hosts and os.geteuid():
+        refuse("--hosts: hosts are network namespaces, which need root")
+    if not (interfaces or hosts) and (netns or mtu or queue_bytes or real_time):
+        refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --hosts or --wire only")
     sockets = read_packets(packets or [], built)
-    if sockets and interfaces:
-        refuse("--packets and --wire: expected one of them; with --wire, hosts exchange packets with the switches")
+    if sockets and (interfaces or hosts):
+        refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
     p4info_text, json_text = read_or_refuse(p4info), read_or_refuse(json)
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
@@ -169,26 +186,34 @@ def emulator(
             refuse(f"TLS: {error}")
 
     namespace = None if netns is None else Path(netns) if "/" in netns else _NAMED_NAMESPACES / netns
-    wires = Wires(interfaces, namespace, mtu, queue_bytes or QUEUE_BYTES, real_time) if interfaces else None
-    try:
-        with progress("compiling the pipeline"):
-            standalone = StandaloneEmulator(
-                *(built, p4info_text, json_text),
-                cpu_port=cpu_port if cpu_port is not None else given.cpu_port or CPU_PORT,
-                drop_port=drop_port,
-                wires=wires,
-                entries=given.entries,
-                packets=sockets,
-            )
-    except InterfaceError as error:
-        refuse(f"--wire: {error}")
-    except ValueError as error:
-        refuse(f"{p4info} and {json}: {error}")
-    log_to_stderr()
-    try:
-        asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
-    except (OSError, ClockEndError) as error:
-        fail(f"the emulator failed: {error}")
+    queue_bytes = queue_bytes or (_P4LANG_QUEUE_BYTES if given.is_p4lang else QUEUE_BYTES)
+    with ExitStack() as stack:
+        if hosts:
+            try:
+                made = stack.enter_context(_made_hosts(given, mtu))
+            except (NetworkError, OSError) as error:
+                fail(f"--hosts: {error}")
+            interfaces, namespace = made.wires, made.fabric_file
+        wires = Wires(interfaces, namespace, mtu, queue_bytes, real_time) if interfaces else None
+        try:
+            with progress("compiling the pipeline"):
+                standalone = StandaloneEmulator(
+                    *(built, p4info_text, json_text),
+                    cpu_port=cpu_port if cpu_port is not None else given.cpu_port or CPU_PORT,
+                    drop_port=drop_port,
+                    wires=wires,
+                    entries=given.entries,
+                    packets=sockets,
+                )
+        except InterfaceError as error:
+            refuse(f"--wire: {error}")
+        except ValueError as error:
+            refuse(f"{p4info} and {json}: {error}")
+        log_to_stderr()
+        try:
+            asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
+        except (OSError, ClockEndError) as error:
+            fail(f"the emulator failed: {error}")
 
 
 def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], str]:
@@ -206,3 +231,11 @@ def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], s
             refuse(f"--wire: {interface} is the interface of two NICs")
         found[host, int(number)] = interface
     return found
+
+
+@contextmanager
+def _made_hosts(given: Given, mtu_bytes: int | None) -> Iterator[FabricNamespaces]:
+    """Make the hosts as network namespaces, for other commands to find, until the block ends."""
+    commands = given.commands if given.is_p4lang else None
+    with FabricNamespaces(given.fabric, mtu_bytes or _MTU_BYTES, commands=commands) as namespaces, recorded(namespaces):
+        yield namespaces

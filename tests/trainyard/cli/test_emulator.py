@@ -1,6 +1,6 @@
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -29,9 +29,18 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
 
     class StandaloneEmulator:
         def __init__(
-            self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int, wires: object
+            self,
+            fabric: Fabric,
+            p4info: str,
+            json: str,
+            *,
+            cpu_port: int,
+            drop_port: int,
+            wires: object,
+            entries: Mapping[str, object],
+            packets: Mapping[str, object],
         ) -> None:
-            assert (cpu_port, drop_port, wires) == (510, 511, None)
+            assert (cpu_port, drop_port, wires, entries, packets) == (510, 511, None, {}, {})
             assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
             self._fabric = fabric
 
@@ -214,3 +223,54 @@ def test_wires_that_cannot_be_are_refused(
     ended = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *options)
     assert (ended.exit_code, served) == (2, [])
     assert problem in ended.stderr
+
+
+def test_a_number_of_ports_takes_the_place_of_a_topology(
+    trainyard: Trainyard, served: list[tuple[Fabric, str]]
+) -> None:
+    result = trainyard("emulator", "--ports", "3", "--device-id", "7")
+    assert (result.exit_code, result.stderr) == (0, "")
+    ((fabric, _),) = served
+    assert fabric.device_ids == {"s1": 7}
+    assert [link.source_port for link in fabric.links_from["s1"]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--topology and --ports: expected one of them"),
+        (("--ports", "2", "--entries", "s1"), "--entries: expected SWITCH=FILE, got 's1'"),
+        (("--ports", "2", "--entries", "s2=x.json"), "--entries: the topology has no switch 's2'; it has s1"),
+        (("--ports", "2", "--entries", "s1=none.json"), "none.json"),
+        (("--ports", "2", "--packets", "s1=file"), "--packets s1: expected ipc://FILE or tcp://HOST:PORT, got 'file'"),
+        (("--ports", "2", "--packets", "s1=ipc://a", "--packets", "s1=ipc://b"), "--packets: s1 is given twice"),
+    ],
+)
+def test_what_a_switch_is_to_have_is_refused_by_name(
+    trainyard: Trainyard, served: list[tuple[Fabric, str]], options: tuple[str, ...], said: str
+) -> None:
+    result = trainyard("emulator", *options)
+    assert (result.exit_code, served) == (2, [])
+    assert said in result.stderr
+
+
+def test_a_topology_of_p4langs_tutorials_names_its_programs(
+    trainyard: Trainyard, served: list[tuple[Fabric, str]], tmp_path: Path
+) -> None:
+    entries = {"p4info": str(P4INFO), "bmv2_json": str(PROGRAM)}
+    files = {name: tmp_path / f"{name}.json" for name in ("s1", "s2", "topology")}
+    files["s1"].write_text(json.dumps(entries))
+    files["s2"].write_text(json.dumps(entries | {"bmv2_json": "other.json"}))
+    topology = {
+        "hosts": {"h1": {"ip": "10.0.1.1/24", "mac": "08:00:00:00:01:11"}},
+        "switches": {"s1": {"runtime_json": str(files["s1"])}, "s2": {"runtime_json": str(files["s2"])}},
+        "links": [["h1", "s1-p1"], ["s1-p2", "s2-p1"]],
+    }
+    files["topology"].write_text(json.dumps(topology))
+    result = trainyard("emulator", "--topology", files["topology"])
+    assert (result.exit_code, served) == (2, [])
+    assert "entries name more than one program: s1, s2 differ; add --p4info and --json" in result.stderr
+    topology["links"][0][1] = "s9-p1"  # type: ignore[index]
+    files["topology"].write_text(json.dumps(topology))
+    result = trainyard("emulator", "--topology", files["topology"])
+    assert "topology.json: links[0][1]: expected a host, or a switch and its port as s1-p1" in result.stderr
