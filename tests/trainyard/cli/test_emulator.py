@@ -212,8 +212,8 @@ def test_an_entry_of_the_program_that_cannot_be_is_told_in_one_line(
         (["--wire", "h0.0"], "got 'h0.0'"),
         (["--wire", "h0.0=a", "--wire", "h0.0=b"], "--wire: h0.0 has two interfaces"),
         (["--wire", "h0.0=a", "--wire", "h1.0=a"], "--wire: a is the interface of two NICs"),
-        (["--real-time"], "--netns, --mtu, --queue-bytes and --real-time: expected with --wire only"),
-        (["--netns", "lab"], "expected with --wire only"),
+        (["--real-time"], "--netns, --mtu, --queue-bytes and --real-time: expected with --hosts or --wire only"),
+        (["--netns", "lab"], "expected with --hosts or --wire only"),
         (["--wire", "h0.0=a", "--mtu", "9001"], "--mtu"),
     ],
 )
