@@ -103,6 +103,7 @@ from emulator.engine.packets import *
 from emulator.engine.queues import *
 from emulator.engine.state import *
 from emulator.engine.transport import deliver, leave_nic, time_out
+from emulator.engine.windows import LAST_KEY, LEAVES, begin, goes_on, is_in_step
 from emulator.hashing import (
     crc16_update,
     crc32_update,
