@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess  # nosec B404 # runs our own programs and iproute2, without a shell
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -38,9 +38,8 @@ class FabricNamespaces:
         receiving_core: The core on which hosts take what arrives; None: that of the process that passes frames.
         has_switch_cables: Whether the cables between switches are pairs of interfaces, too, as Open vSwitch needs them;
             the emulator has them inside.
-        commands: By host, the commands of a shell that set it up. Where they are given, hosts have the addresses of
-            their subnets and nothing else that these commands do not make. None: hosts reach all others through
-            switches that route by addresses alone.
+        are_plain: Whether hosts have the addresses of their subnets, and nothing else. Otherwise they reach all others
+            through switches that route by addresses alone.
     """
 
     def __init__(
@@ -50,13 +49,13 @@ class FabricNamespaces:
         *,
         receiving_core: int | None = None,
         has_switch_cables: bool = False,
-        commands: Mapping[str, Sequence[str]] | None = None,
+        are_plain: bool = False,
     ) -> None:
         self.fabric = fabric
         self.mtu_bytes = mtu_bytes
         self.receiving_core = receiving_core
         self.has_switch_cables = has_switch_cables
-        self.commands = commands
+        self.are_plain = are_plain
         self.is_rootless = os.geteuid() != 0
         self._ownership = Ownership.of_this_process()
         self._names = {host: self._ownership.host_name(host, number) for number, host in enumerate(fabric.hosts)}
@@ -201,9 +200,8 @@ class FabricNamespaces:
         nics = self.fabric.nics[host]
         return keeper.HostPlan(
             self._names[host],
-            host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes, are_plain=self.commands is not None),
+            host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes, are_plain=self.are_plain),
             [self._fabric_end(nic) for nic in nics],
-            list((self.commands or {}).get(host, ())),
         )
 
     def _switch_cables(self) -> list[keeper.SwitchCable]:

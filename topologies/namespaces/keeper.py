@@ -36,15 +36,11 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class HostPlan:
-    """A host: its namespace's name, its NICs, and the interfaces at the other end of their cables, in the fabric's.
-
-    ``commands`` are those of a shell that set it up further, in their order.
-    """
+    """A host: its namespace's name, its NICs, and the interfaces at the other end of their cables, in the fabric's."""
 
     namespace: str
     nics: list[HostNic]
     fabric_ends: list[str]
-    commands: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,10 @@ class Plan:
     def from_json(cls, line: str) -> "Plan":
         """Return the plan of a line."""
         found = json.loads(line)
-        hosts = [HostPlan(**host | {"nics": [HostNic(**nic) for nic in host["nics"]]}) for host in found["hosts"]]
+        hosts = [
+            HostPlan(host["namespace"], [HostNic(**nic) for nic in host["nics"]], host["fabric_ends"])
+            for host in found["hosts"]
+        ]
         cables = [SwitchCable(**cable) for cable in found["switch_cables"]]
         return cls(**found | {"hosts": hosts, "switch_cables": cables})
 
@@ -137,12 +136,6 @@ def _make(plan: Plan, made: list[str]) -> None:
             run("ip", "link", "add", fabric_end, *mtu, "type", "veth", *peer)
             run("ip", "link", "set", fabric_end, "up")
         _in_child(host.namespace, partial(configure, host.nics))
-        _in_child(host.namespace, partial(_run_all, host.commands))
-
-
-def _run_all(commands: list[str]) -> None:
-    for command in commands:
-        run("sh", "-c", command)
 
 
 def _enter(namespace: str) -> None:

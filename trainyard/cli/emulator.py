@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess  # nosec B404 # sets hosts up, as their topology says
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -236,6 +238,16 @@ def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], s
 @contextmanager
 def _made_hosts(given: Given, mtu_bytes: int | None) -> Iterator[FabricNamespaces]:
     """Make the hosts as network namespaces, for other commands to find, until the block ends."""
-    commands = given.commands if given.is_p4lang else None
-    with FabricNamespaces(given.fabric, mtu_bytes or _MTU_BYTES, commands=commands) as namespaces, recorded(namespaces):
+    fabric, mtu_bytes = given.fabric, mtu_bytes or _MTU_BYTES
+    with FabricNamespaces(fabric, mtu_bytes, are_plain=given.is_p4lang) as namespaces, recorded(namespaces):
+        for host, commands in given.commands.items():
+            for command in commands:
+                _set_up(host, namespaces.command(host, "sh", "-c", command), command)
         yield namespaces
+
+
+def _set_up(host: str, entering: list[str], command: str) -> None:
+    """Run a command in a host; one that fails is told, as the host may do without."""
+    ended = subprocess.run(entering, capture_output=True, text=True, check=False)  # nosec B603 # the file's own commands
+    if ended.returncode:
+        print(f"{host}: {command}: {ended.stderr.strip() or f'exit status {ended.returncode}'}", file=sys.stderr)
