@@ -1,6 +1,7 @@
 """``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
+import fnmatch
 import os
 import subprocess  # nosec B404 # sets hosts up, as their topology says
 import sys
@@ -18,7 +19,7 @@ from topologies.logs import log_to_stderr
 from topologies.namespaces.fabric_namespaces import FabricNamespaces
 from topologies.namespaces.host_network import NetworkError
 from topologies.namespaces.running_hosts import recorded
-from trainyard.cli.emulator_inputs import Given, read_given, read_or_refuse, read_packets, read_pipeline
+from trainyard.cli.emulator_inputs import Given, own_programs, read_given, read_or_refuse, read_packets, read_pipeline
 from trainyard.cli.exits import fail, refuse
 from trainyard.progress import progress
 
@@ -55,6 +56,14 @@ P4InfoOption = Annotated[
 ]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="BMv2 JSON of the same program; needs --p4info.")
+]
+ProgramOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--program",
+        metavar="SWITCHES=P4INFO,JSON",
+        help="Program of these switches, such as 'spine*=spine.p4info.txtpb,spine.json'. May be repeated.",
+    ),
 ]
 ListenOption = Annotated[
     str, typer.Option("--listen", metavar="HOST:PORT", help="Address to serve at; port 0: any free port.")
@@ -121,6 +130,7 @@ def emulator(
     device_id: DeviceOption = 1,
     p4info: P4InfoOption = None,
     json: JsonOption = None,
+    program: ProgramOption = None,
     entries: EntriesOption = None,
     packets: PacketsOption = None,
     listen: ListenOption = "127.0.0.1:9559",
@@ -143,7 +153,7 @@ def emulator(
     With --hosts or --wire its hosts are real: frames of network interfaces pass the switches.
     """
     given = read_given(topology, ports, device_id, entries or [])
-    p4info, json = read_pipeline(p4info, json, given)
+    default = read_pipeline(p4info, json, given)
     try:
         check_host_port(listen, first_port=0)
     except ValueError as error:
@@ -172,11 +182,12 @@ def emulator(
     sockets = read_packets(packets or [], built)
     if sockets and (interfaces or hosts):
         refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
-    p4info_text, json_text = read_or_refuse(p4info), read_or_refuse(json)
+    texts = read_or_refuse(default[0]), read_or_refuse(default[1])
+    files_of = own_programs(p4info, given) | _own_programs(built, program or [])
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
-    from emulator.standalone import ClockEndError, StandaloneEmulator, Wires
+    from emulator.standalone import ClockEndError, PipelineTexts, StandaloneEmulator, Wires
     from emulator.wired_fabric import QUEUE_BYTES
 
     tls = None
@@ -189,6 +200,10 @@ def emulator(
 
     namespace = None if netns is None else Path(netns) if "/" in netns else _NAMED_NAMESPACES / netns
     queue_bytes = queue_bytes or (_P4LANG_QUEUE_BYTES if given.is_p4lang else QUEUE_BYTES)
+    own = {
+        switch: PipelineTexts(" and ".join(map(str, files)), *map(read_or_refuse, files))
+        for switch, files in files_of.items()
+    }
     with ExitStack() as stack:
         if hosts:
             try:
@@ -200,7 +215,8 @@ def emulator(
         try:
             with progress("compiling the pipeline"):
                 standalone = StandaloneEmulator(
-                    *(built, p4info_text, json_text),
+                    *(built, PipelineTexts(f"{default[0]} and {default[1]}", *texts)),
+                    own=own,
                     cpu_port=cpu_port if cpu_port is not None else given.cpu_port or CPU_PORT,
                     drop_port=drop_port,
                     wires=wires,
@@ -210,12 +226,30 @@ def emulator(
         except InterfaceError as error:
             refuse(f"--wire: {error}")
         except ValueError as error:
-            refuse(f"{p4info} and {json}: {error}")
+            refuse(str(error))
         log_to_stderr()
         try:
             asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
         except (OSError, ClockEndError) as error:
             fail(f"the emulator failed: {error}")
+
+
+def _own_programs(fabric: Fabric, programs: Sequence[str]) -> dict[str, tuple[Path, Path]]:
+    """Return the files of P4Info and JSON by switch, for switches that have a program of their own."""
+    found: dict[str, tuple[Path, Path]] = {}
+    for program in programs:
+        switches, _, files = program.partition("=")
+        p4info, _, json = files.partition(",")
+        if not (switches and p4info and json):
+            refuse(f"--program: expected SWITCHES=P4INFO,JSON, got {program!r}")
+        named = fnmatch.filter(fabric.switches, switches)
+        if not named:
+            refuse(f"--program: expected one or more of the switches {', '.join(fabric.switches)}, got {switches!r}")
+        for switch in named:
+            if switch in found:
+                refuse(f"--program: switch {switch} has two programs")
+            found[switch] = Path(p4info), Path(json)
+    return found
 
 
 def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], str]:

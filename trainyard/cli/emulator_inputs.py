@@ -70,19 +70,27 @@ def read_pipeline(p4info: Path | None, json: Path | None, given: Given) -> tuple
         refuse("--p4info and --json: expected both or neither, as they are two files of one pipeline")
     if p4info is not None and json is not None:
         return p4info, json
-    named = {
-        (each.p4info, each.bmv2_json): switch for switch, each in given.entries.items() if each.p4info or each.bmv2_json
-    }
-    if not named:
-        if given.is_p4lang:
-            refuse("the entries name no program; add --p4info and --json")
-        return P4INFO, PROGRAM
-    if len(named) > 1:
-        refuse(f"entries name more than one program: {', '.join(named.values())} differ; add --p4info and --json")
-    ((info, program),) = named
-    if not (info and program):
-        refuse(f"the entries of {named[info, program]} name one file of the program alone; add --p4info and --json")
-    return Path(info), Path(program)
+    found = _named_programs(given)
+    if found:
+        return next(iter(found.values()))
+    if given.is_p4lang:
+        refuse("the entries name no program; add --p4info and --json")
+    return P4INFO, PROGRAM
+
+
+def own_programs(p4info: Path | None, given: Given) -> dict[str, tuple[Path, Path]]:
+    """Return the files of the programs that entries name, by switch; none where a program for all is given."""
+    return {} if p4info is not None else _named_programs(given)
+
+
+def _named_programs(given: Given) -> dict[str, tuple[Path, Path]]:
+    found = {}
+    for switch, each in given.entries.items():
+        if (each.p4info is None) != (each.bmv2_json is None):
+            refuse(f"the entries of {switch} name p4info or bmv2_json alone; expected both or neither")
+        if each.p4info is not None and each.bmv2_json is not None:
+            found[switch] = Path(each.p4info), Path(each.bmv2_json)
+    return found
 
 
 def read_packets(packets: Iterable[str], fabric: Fabric) -> dict[str, PacketAddress]:
