@@ -30,6 +30,7 @@ from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.switch import EmulatedSwitch
+from emulator.tails import ROOM_BYTES, Tails
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
 
@@ -106,6 +107,7 @@ class EmulatedFabric:
         self._is_wanted = [True] * len(fabric.links)
         self._num_flows = 0
         self._captured: list[Capture] = []
+        self._tails = Tails()
         self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
 
@@ -216,7 +218,8 @@ class EmulatedFabric:
     def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
         """Let a packet arrive now at the end of a link; bytes up to ``length`` that are not given are zeros.
 
-        Raises ValueError for more bytes than a packet stores or has, and for an unknown link.
+        Without a ``length`` the packet keeps all its bytes, as ``emulator.tails`` has it. Raises ValueError for more
+        bytes than a packet stores or has, and for an unknown link.
         """
         self._require_link(link)
         self._inject(link, octets, length)
@@ -500,11 +503,25 @@ class EmulatedFabric:
             raise ValueError(f"there is no switch {switch!r}")
 
     def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
-        length = len(octets) if length is None else length
+        number = s.NONE
+        if length is None:
+            length, parsed = len(octets), int(self._state.scalars[s.PARSE_BYTES])
+            if length > s.OCTETS and parsed < s.OCTETS:
+                kept = max(s.OCTETS - ROOM_BYTES, parsed)
+                number = self._tails.keep(octets[kept:], len(self._states) == 1 and self.is_at_rest)
+                octets = octets[:kept]
         if len(octets) > min(s.OCTETS, length):
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
-        inject(self._to(link), link, np.frombuffer(octets, dtype=np.uint8), length)
+        state = self._to(link)
+        packet = state.scalars[s.FREE_PACKET]
+        inject(state, link, np.frombuffer(octets, dtype=np.uint8), length)
+        state.packets[packet, s.PACKET_NUMBER] = number
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no packet is anywhere in the fabric."""
+        return all(int(state.scalars[s.FREE_PACKETS]) == len(state.packets) for state in self._states)
 
     def _time_ps(self) -> int:
         """Return the time up to which packets have been processed, for entries that age."""
@@ -547,7 +564,8 @@ class EmulatedFabric:
                 self._collect_from(state)
 
     def _collect_from(self, state: s.State) -> None:
-        for link, time_ps, octets, length in take_captured(state):
+        for link, time_ps, octets, length, number in take_captured(state):
+            octets += self._tails.of(number, length - len(octets))
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
                 continue

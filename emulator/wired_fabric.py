@@ -258,7 +258,7 @@ class WiredFabric(EmulatedFabric):
         if self._state.scalars[s.FREE_PACKETS] < 2 * s.RESERVE:
             self._state.wires[w.NO_MEMORY] += 1
         else:
-            super()._inject(link, octets)
+            super()._inject(link, octets, len(octets))
 
     def _time_ps(self) -> int:
         """Return the machine's time while frames pass: the engine's stands still while there are none."""
