@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
+from emulator.congestion.control import CongestionControl
 from emulator.engine import state as s
 from emulator.engine.build import first_state, grown_flows, grown_packets
+from emulator.engine.controlled_transport import ECT_0
 from emulator.engine.events import END_PS, FIRST_KEY
 from emulator.engine.packets import take_captured
 from emulator.engine.queues import flush
@@ -21,7 +23,7 @@ from emulator.engine.transport import begin_transfer, inject
 from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
-from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
+from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, Sender, TraceKind, TraceRow
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple, switch_mac
@@ -55,8 +57,9 @@ class EmulatedFabric:
         cpu_port: int = CPU_PORT,
     ) -> None:
         self.fabric = fabric
-        self.program = program
         self.options = options or HostOptions()
+        controls = self.options.controls
+        self.program = program = program.controlled_by(controls) if controls else program
         require_emulated(fabric)
         require_free(fabric, "CPU port", cpu_port)
         require_free(fabric, "drop port", program.drop_port)
@@ -127,8 +130,12 @@ class EmulatedFabric:
 
     # ---- hosts ------------------------------------------------------------------------------------------------------
 
-    def add_flow(self, five_tuple: FiveTuple) -> int:
-        """Open a connection between two NICs and return its number. Raises ValueError for an unknown address."""
+    def add_flow(self, five_tuple: FiveTuple, congestion_control: str | None = None) -> int:
+        """Open a connection between two NICs and return its number.
+
+        ``congestion_control`` is one of the names in ``options``, the first one if None. Raises ValueError for an
+        unknown address or name.
+        """
         for address in (five_tuple.source_address, five_tuple.destination_address):
             if address not in self.fabric.nic_by_address:
                 raise ValueError(f"no NIC has the address of {five_tuple}")
@@ -142,6 +149,7 @@ class EmulatedFabric:
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
+        self._set_control(flow, congestion_control)
         for direction, (one_way, nic) in enumerate(((five_tuple, source), (five_tuple.reverse, destination))):
             header = template(one_way, nic.mac or switch_mac(0, 0))
             row[s.FLOW_HEADER_BYTES] = len(header)
@@ -172,7 +180,8 @@ class EmulatedFabric:
             raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
         self._make_room()
         num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
-        begin_transfer(self._state, flow, num_packets, size_bytes - (num_packets - 1) * self.options.mtu_bytes)
+        begin = self.program.module.begin if self.program.controls else begin_transfer
+        begin(self._state, flow, num_packets, size_bytes - (num_packets - 1) * self.options.mtu_bytes)
 
     # ---- single packets ---------------------------------------------------------------------------------------------
 
@@ -279,6 +288,22 @@ class EmulatedFabric:
         row = self._state.flows[flow]
         return Progress(int(row[s.FLOW_NEXT]), int(row[s.FLOW_UNACKNOWLEDGED]))
 
+    def sender(self, flow: int) -> Sender:
+        """Return what a flow's congestion control holds. Raises ValueError for an unknown flow or one without."""
+        self._require_flow(flow)
+        control = self._control(flow)
+        if control is None:
+            raise ValueError(f"flow {flow} has a fixed window")
+        row, words = self._state.senders[flow], self._state.windows[flow].tolist()
+        return Sender(
+            window_packets=words[s.WINDOW],
+            round_trip_s=int(row[s.SENDER_RTT_PS]) / PS_PER_S,
+            delivered_packets=int(row[s.SENDER_DELIVERED]),
+            marked_packets=int(row[s.SENDER_MARKED]),
+            timeouts=int(row[s.SENDER_TIMEOUTS]),
+            words=dict(zip((*control.parameters, *control.state), words[s.WINDOW + 1 :], strict=False)),
+        )
+
     def sent_bytes(self) -> NDArray[np.int64]:
         """Return the bytes that every link has sent by level, shape (links, 8); acknowledgements count as level 7."""
         return self._by_level(s.LINK_SENT_BYTES)
@@ -303,6 +328,26 @@ class EmulatedFabric:
         return Drops(*(int(count) for count in self._state.drops[s.NONE]))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _set_control(self, flow: int, name: str | None) -> None:
+        """Give a new flow its congestion control."""
+        names = self.options.control_names
+        if name is not None and name not in names:
+            raise ValueError(f"no flow can have congestion control {name!r}: the hosts have {', '.join(names)}")
+        if not self.program.controls:
+            return
+        row, name = self._state.senders[flow], name or names[0]
+        row[s.SENDER_CONTROL], row[s.SENDER_NEWEST] = s.NONE, -1
+        for index, control in enumerate(self.program.controls):
+            if control.name == name:
+                row[s.SENDER_CONTROL], row[s.SENDER_TOS] = index, ECT_0 if control.is_ecn_capable else 0
+                values = tuple(control.parameters.values())
+                self._state.windows[flow, s.WINDOW + 1 : s.WINDOW + 1 + len(values)] = values
+
+    def _control(self, flow: int) -> CongestionControl | None:
+        if not self.program.controls or self._state.senders[flow, s.SENDER_CONTROL] == s.NONE:
+            return None
+        return self.program.controls[int(self._state.senders[flow, s.SENDER_CONTROL])]
 
     def _by_level(self, first: int) -> NDArray[np.int64]:
         """Return a column of every link's queues, from that of level 0 on; acknowledgements count as level 7."""

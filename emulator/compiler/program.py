@@ -23,7 +23,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -55,6 +55,8 @@ from emulator.compiler.survivors import everything, survivors
 from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
+from emulator.congestion.compilation import BEGIN, PLAIN_TRANSPORT, controlled_transport, require_compilable
+from emulator.congestion.control import CongestionControl
 from emulator.engine.loop import loop_source
 from emulator.engine.state import OCTETS
 from emulator.ports import DROP_PORT, NUM_PORTS
@@ -99,7 +101,7 @@ from emulator.engine.events import FIRST_KEY, FIRST_PLACE, NEVER_PS, schedule_li
 from emulator.engine.packets import *
 from emulator.engine.queues import *
 from emulator.engine.state import *
-from emulator.engine.transport import deliver, leave_nic, time_out
+{plain_transport}
 from emulator.hashing import (
     crc16_update,
     crc32_update,
@@ -129,7 +131,8 @@ _SHAPELESS = (ArithmeticError, AssertionError, AttributeError, LookupError, Recu
 class Program:
     """A program that the emulator can run; ``source`` is the generated module.
 
-    A packet to be dropped has ``drop_port`` as its egress port.
+    A packet to be dropped has ``drop_port`` as its egress port. ``controls`` are the congestion controls of flows that
+    have one.
     """
 
     name: str
@@ -139,6 +142,7 @@ class Program:
     row_words: int
     drop_port: int
     source: str
+    controls: tuple[CongestionControl, ...] = ()
 
     @cached_property
     def module(self) -> ModuleType:
@@ -150,6 +154,8 @@ class Program:
         root = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
         path = root / "programs" / f"program_{digest}.py"
         if not path.exists():
+            for control in self.controls:
+                require_compilable(control)
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{os.getpid()}")
             partial.write_text(self.source)
@@ -164,6 +170,14 @@ class Program:
         sys.modules[name] = module
         specification.loader.exec_module(module)
         return module
+
+    def controlled_by(self, controls: tuple[CongestionControl, ...]) -> "Program":
+        """Return the program with these congestion controls compiled in; flows may still do without.
+
+        Raises ValueError for a control whose functions cannot be imported by name.
+        """
+        source = self.source.replace(PLAIN_TRANSPORT, controlled_transport(controls), 1)
+        return replace(self, source=source + BEGIN, controls=controls)
 
     @cached_property
     def run(self) -> Callable[..., Any]:
@@ -232,6 +246,7 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     body = "\n\n".join([*(function.source() for function in wide_functions(body)), body])
     header = _HEADER.format(
         name=name,
+        plain_transport=PLAIN_TRANSPORT,
         drop_port=drop_port,
         dropped=DROPPED,
         too_large=TOO_LARGE,

@@ -72,6 +72,7 @@ def first_state(
         way_back[s.LINK_SOURCE_SWITCH] = way_back[s.LINK_DESTINATION_SWITCH] = switch
         way_back[s.LINK_DESTINATION_PORT] = s.NONE
     rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]
+    window_words = 1 + max((control.num_words for control in program.controls), default=0)
     scalars = np.zeros(s.SCALARS, dtype=np.int64)
     scalars[s.FREE_PACKET] = s.NONE
     scalars[s.PACKET_WORDS] = packet_words(program.row_words)
@@ -95,6 +96,8 @@ def first_state(
         drops=np.zeros((len(fabric.switches) + 1, s.DROP_REASONS), dtype=np.int64),
         flows=np.zeros((_FIRST_FLOWS, s.FLOW_COLUMNS), dtype=np.int64),
         templates=np.zeros((_FIRST_FLOWS, 2, s.TEMPLATE), dtype=np.uint8),
+        senders=np.zeros((_FIRST_FLOWS if program.controls else 0, s.SENDER_COLUMNS), dtype=np.int64),
+        windows=np.zeros((_FIRST_FLOWS if program.controls else 0, window_words), dtype=np.float64),
         completions=np.zeros((_COMPLETIONS, 2), dtype=np.int64),
         captures=np.zeros((_CAPTURES, 3), dtype=np.int64),
         kicks=np.zeros(len(links), dtype=np.int64),
@@ -114,7 +117,10 @@ def grown_flows(state: s.State) -> s.State:
     """Return a state with room for twice as many flows; existing flows keep their numbers."""
     flows = grown(state.flows)
     timers = calendar_of(len(flows), state.timers)
-    return state._replace(flows=flows, templates=grown(state.templates), timers=timers)
+    senders, windows = grown(state.senders), grown(state.windows)
+    return state._replace(
+        flows=flows, templates=grown(state.templates), timers=timers, senders=senders, windows=windows
+    )
 
 
 def grown_packets(state: s.State) -> s.State:
