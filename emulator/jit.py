@@ -35,6 +35,11 @@ def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     return cast(Callable[_Parameters, _Result], numba.njit(forceinline=True, **INNER_OPTIONS)(function))
 
 
+def called(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Compile a function once for all its callers. Only machine code may call it, as with ``inlined``."""
+    return cast(Callable[_Parameters, _Result], numba.njit(**INNER_OPTIONS)(function))
+
+
 def _prefetch(_: Any, array: Any, index: Any) -> Any:
     """Return the numba signature and the LLVM code generator of ``prefetch``."""
 

@@ -59,16 +59,15 @@ def require_compilable(control: CongestionControl) -> None:
     fields = [
         types.int64 if name in _COUNTS else types.boolean if name in _FLAGS else types.float64 for name in Event._fields
     ]
-    words, event = float64[::1], types.NamedTuple(fields, Event)
+    arguments = float64[::1], types.NamedTuple(fields, Event)  # type: ignore[no-untyped-call]
     for function in control.functions:
-        arguments = (words,) if function is control.start else (words, event)
+        compiled = njit(**INNER_OPTIONS)(function)
         try:
-            compiled = njit(**INNER_OPTIONS)(function)
             compiled.compile(arguments)
-            returned = compiled.nopython_signatures[0].return_type
         except NumbaError as error:
             raise ValueError(f"{_place(control, function)} cannot be compiled: {error}") from error
-        if not isinstance(returned, types.Number | types.Boolean):
+        returned = compiled.nopython_signatures[0].return_type
+        if not isinstance(returned, types.Number):
             raise ValueError(f"{_place(control, function)} must return a window in packets, not {returned}")
 
 

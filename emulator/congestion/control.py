@@ -28,10 +28,10 @@ class Event(NamedTuple):
         rtt_s: Round-trip time of the newest packet that has arrived, from the start of its first bit at the NIC; 0
             where there is no sample, as for packets that were sent twice (Karn and Partridge, SIGCOMM 1987).
         acknowledged: Lowest unacknowledged number.
-        next: Number of the next new packet; once ``acknowledged`` has reached it, a round trip has passed.
+        next: Number of the next new packet; once ``acknowledged`` has passed it, a round trip has passed.
         in_flight: Packets in the network, as far as the sender knows (the pipe of RFC 6675).
-        is_limited: The window, and not the NIC or the end of the transfer, has kept packets back since the last
-            acknowledgement. A window that is no limit should not grow (RFC 7661).
+        is_limited: The window has kept packets back since the last acknowledgement, or half of it and more was in use.
+            Else the NIC or the transfer's end is the limit, and the window should not grow (RFC 7661).
         is_recovering: Packets that were sent before the last loss was found are unacknowledged.
     """
 
@@ -47,8 +47,8 @@ class Event(NamedTuple):
     is_recovering: bool
 
 
-Start = Callable[[Words], float]
-React = Callable[[Words, Event], float]
+Reaction = Callable[[Words, Event], float]
+"""From a flow's words and what has happened to its window, in packets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class CongestionControl:
 
     Attributes:
         name: Its name.
-        start: Called once per flow with its words, the state being zeros; returns the first window, in packets.
+        start: Called once per flow, whose state is zeros; returns the first window, in packets.
         on_acknowledgement: Called for every acknowledgement; returns the window.
         on_loss: Called after it where the acknowledgement shows that a packet is lost that was sent since the last
             call; so once for the losses of one window.
@@ -71,10 +71,10 @@ class CongestionControl:
     """
 
     name: str
-    start: Start
-    on_acknowledgement: React
-    on_loss: React
-    on_timeout: React
+    start: Reaction
+    on_acknowledgement: Reaction
+    on_loss: Reaction
+    on_timeout: Reaction
     parameters: Mapping[str, float] = field(default_factory=dict)
     state: tuple[str, ...] = ()
     is_ecn_capable: bool = False
@@ -93,7 +93,7 @@ class CongestionControl:
         return len(self.parameters) + len(self.state)
 
     @property
-    def functions(self) -> tuple[Start, React, React, React]:
+    def functions(self) -> tuple[Reaction, Reaction, Reaction, Reaction]:
         """The four functions, in the order of this class."""
         return self.start, self.on_acknowledgement, self.on_loss, self.on_timeout
 

@@ -12,7 +12,7 @@ from emulator.congestion.reno import MIN_THRESHOLD, grown
 INITIAL_WINDOW, GAIN, ALPHA, THRESHOLD, DELIVERED, MARKED, WINDOW_END, REDUCTION_END = range(8)
 
 
-def start(words: Words) -> float:
+def start(words: Words, _: Event) -> float:
     """Begin in slow start, with the estimate at its highest (RFC 8257, 3.3)."""
     words[ALPHA] = 1.0
     words[THRESHOLD] = math.inf
@@ -23,7 +23,7 @@ def on_acknowledgement(words: Words, event: Event) -> float:
     """Update the estimate once per window, shrink at most once per window, and grow without marks."""
     words[DELIVERED] += event.delivered
     words[MARKED] += event.marked
-    if event.acknowledged >= words[WINDOW_END]:
+    if event.acknowledged > words[WINDOW_END]:
         if words[DELIVERED] > 0:
             share = min(1.0, words[MARKED] / words[DELIVERED])
             words[ALPHA] += words[GAIN] * (share - words[ALPHA])
@@ -32,7 +32,7 @@ def on_acknowledgement(words: Words, event: Event) -> float:
     if event.is_recovering:
         return event.window
     if event.marked > 0:
-        if event.acknowledged < words[REDUCTION_END]:
+        if event.acknowledged <= words[REDUCTION_END]:
             return event.window
         words[REDUCTION_END] = event.next
         words[THRESHOLD] = max(event.window * (1 - words[ALPHA] / 2), MIN_THRESHOLD)

@@ -21,7 +21,7 @@ def grown(window: float, threshold: float, delivered: int) -> float:
     return window + delivered / window
 
 
-def start(words: Words) -> float:
+def start(words: Words, _: Event) -> float:
     """Begin in slow start."""
     words[THRESHOLD] = math.inf
     return float(words[INITIAL_WINDOW])

@@ -47,7 +47,7 @@ def reduced(words: Words, event: Event, factor: float) -> float:
     return float(max(words[MIN_WINDOW], event.window * factor))
 
 
-def start(words: Words) -> float:
+def start(words: Words, _: Event) -> float:
     """Begin with the first window; there is no slow start."""
     return float(words[INITIAL_WINDOW])
 

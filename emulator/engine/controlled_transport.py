@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from emulator.congestion.control import Event, React, Start
+from emulator.congestion.control import Event, Reaction, Words
 from emulator.engine import transport
 from emulator.engine.events import NEVER_PS, schedule_timer
 from emulator.engine.packets import octets_of
@@ -63,7 +62,7 @@ from emulator.engine.state import (
     State,
 )
 from emulator.engine.transport import MAX_WINDOW, TIMEOUT_PS, Receive, delivery
-from emulator.jit import INNER_OPTIONS, inlined
+from emulator.jit import called, inlined
 
 ECT_0, CE = 2, 3
 """ECN codepoints of the IPv4 header (RFC 3168)."""
@@ -74,7 +73,7 @@ _S_PER_PS = 1e-12
 _TOS = 15  # of a packet's bytes
 _SENT_MASK = 63
 
-Functions = tuple[Start, React, React, React]
+Functions = tuple[Reaction, Reaction, Reaction, Reaction]
 
 
 class Transport(NamedTuple):
@@ -88,11 +87,9 @@ class Transport(NamedTuple):
 
 def controlled(controls: tuple[Functions, ...]) -> Transport:
     """Return the transport with these controls compiled in; flows name them by their index."""
-    starts, *reactions = zip(*controls, strict=True)
-    start = _choice_of_start(0, starts)
-    on_acknowledgement, on_loss, on_timeout = (_choice(0, functions) for functions in reactions)
+    start, on_acknowledgement, on_loss, on_timeout = map(_choice, zip(*controls, strict=True))
 
-    @njit(**INNER_OPTIONS)
+    @called
     def acknowledge(state: State, flow: int, packet: int) -> None:
         """Process an acknowledgement at the sender."""
         flows, senders, expected = state.flows, state.senders, state.packets[packet, PACKET_NUMBER]
@@ -129,7 +126,7 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
         senders[flow, SENDER_IS_LIMITED] = 0
         fill(state, flow)
 
-    @njit(**INNER_OPTIONS)
+    @called
     def expire(state: State, flow: int) -> None:
         """Handle an expired timer: send what pacing has held back, or ask what has arrived."""
         flows, senders, now_ps = state.flows, state.senders, state.scalars[NOW_PS]
@@ -142,7 +139,7 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
             if flows[flow, FLOW_NEXT] > flows[flow, FLOW_UNACKNOWLEDGED]:
                 senders[flow, SENDER_TIMEOUTS] += 1
                 senders[flow, SENDER_IS_RECOVERING] = 0
-                event = event_of(state, flow, np.int64(0), np.int64(0), np.int64(0))
+                event = event_of(state, flow, 0, 0, 0)
                 words = state.windows[flow, WINDOW + 1 :]
                 set_window(state, flow, on_timeout(senders[flow, SENDER_CONTROL], words, event))
                 flows[flow, FLOW_ASKED] = senders[flow, SENDER_RECOVERY_END] = flows[flow, FLOW_NEXT]
@@ -151,13 +148,14 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
         schedule_timer(state, flow, flows[flow, FLOW_PROGRESS_PS] + TIMEOUT_PS)
         fill(state, flow)
 
-    @njit(**INNER_OPTIONS)
+    @called
     def start_sending(state: State, flow: int, num_packets: int, tail_bytes: int) -> None:
         """Begin a transfer with the window that the last one has left."""
         flows, senders = state.flows, state.senders
         if senders[flow, SENDER_HAS_STARTED] == 0:
             senders[flow, SENDER_HAS_STARTED] = 1
-            set_window(state, flow, start(senders[flow, SENDER_CONTROL], state.windows[flow, WINDOW + 1 :]))
+            event, words = event_of(state, flow, 0, 0, 0), state.windows[flow, WINDOW + 1 :]
+            set_window(state, flow, start(senders[flow, SENDER_CONTROL], words, event))
         flows[flow, FLOW_LAST] += num_packets
         flows[flow, FLOW_TAIL_BYTES] = tail_bytes
         flows[flow, FLOW_PROGRESS_PS] = state.scalars[NOW_PS]
@@ -196,43 +194,16 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
     return Transport(delivery(receive_data, receive_acknowledgement), leave_nic, time_out, begin)
 
 
-def _choice(index: int, functions: tuple[React, ...]) -> Callable[[Integer, object, Event], float]:
+def _choice(functions: tuple[Reaction, ...], index: int = 0) -> Callable[[Integer, Words, Event], float]:
     """Return the function that calls the one of a flow's control, of those from an index on."""
     own = inlined(functions[index])
-    if index + 1 == len(functions):
-
-        @inlined
-        def last(control: Integer, words: object, event: Event) -> float:
-            return float(own(words, event))
-
-        return last
-    others = _choice(index + 1, functions)
+    others = _choice(functions, index + 1) if index + 1 < len(functions) else None
 
     @inlined
-    def choose(control: Integer, words: object, event: Event) -> float:
-        if control == index:
+    def choose(control: Integer, words: Words, event: Event) -> float:
+        if others is None or control == index:
             return float(own(words, event))
         return others(control, words, event)
-
-    return choose
-
-
-def _choice_of_start(index: int, functions: tuple[Start, ...]) -> Callable[[Integer, object], float]:
-    own = inlined(functions[index])
-    if index + 1 == len(functions):
-
-        @inlined
-        def last(control: Integer, words: object) -> float:
-            return float(own(words))
-
-        return last
-    others = _choice_of_start(index + 1, functions)
-
-    @inlined
-    def choose(control: Integer, words: object) -> float:
-        if control == index:
-            return float(own(words))
-        return others(control, words)
 
     return choose
 
@@ -253,7 +224,7 @@ def leave_nic(state: State, packet: int) -> None:
     fill(state, flow)
 
 
-@njit(**INNER_OPTIONS)
+@called
 def fill(state: State, flow: int) -> None:
     """Send the next packet that the window allows, if no packet of the flow waits at its NIC."""
     flows, senders = state.flows, state.senders
@@ -303,7 +274,7 @@ def pipe(state: State, flow: int) -> int:
     in_flight = flows[flow, FLOW_NEXT] - expected - ones(arrived)
     for number in range(max(flows[flow, FLOW_RETRANSMITTED] + 1, expected), senders[flow, SENDER_LOST_END]):
         in_flight -= not has_arrived(arrived, number - expected)
-    return in_flight
+    return int(in_flight)
 
 
 @inlined
@@ -329,7 +300,7 @@ def ones(word: Integer) -> int:
     while word != 0:
         word &= word - 1
         count += 1
-    return count
+    return int(count)
 
 
 @inlined
@@ -339,7 +310,7 @@ def overtaken_end(state: State, flow: int) -> int:
     while transport.is_overtaken(arrived):
         arrived >>= 1
         place += 1
-    return state.flows[flow, FLOW_UNACKNOWLEDGED] + place if place else np.int64(0)
+    return int(state.flows[flow, FLOW_UNACKNOWLEDGED] + place) if place else 0
 
 
 @inlined
@@ -353,29 +324,30 @@ def sample_rtt(state: State, flow: int) -> int:
             newest += 1
             arrived >>= 1
     if newest <= senders[flow, SENDER_NEWEST]:
-        return np.int64(0)
+        return 0
     senders[flow, SENDER_NEWEST] = newest
     sent_ps = senders[flow, SENDER_SENT_PS + (newest & _SENT_MASK)]
     if sent_ps == NONE:
-        return np.int64(0)
+        return 0
     senders[flow, SENDER_RTT_PS] = state.scalars[NOW_PS] - sent_ps
-    return senders[flow, SENDER_RTT_PS]
+    return int(senders[flow, SENDER_RTT_PS])
 
 
 @inlined
 def event_of(state: State, flow: int, delivered: Integer, marked: Integer, rtt_ps: Integer) -> Event:
     """Return what the flow's control is told."""
     flows, senders = state.flows, state.senders
+    window, in_flight = state.windows[flow, WINDOW], pipe(state, flow)
     return Event(
         state.scalars[NOW_PS] * _S_PER_PS,
-        state.windows[flow, WINDOW],
-        delivered,
-        marked,
+        window,
+        int(delivered),
+        int(marked),
         rtt_ps * _S_PER_PS,
         flows[flow, FLOW_UNACKNOWLEDGED],
         flows[flow, FLOW_NEXT],
-        pipe(state, flow),
-        senders[flow, SENDER_IS_LIMITED] != 0,
+        in_flight,
+        senders[flow, SENDER_IS_LIMITED] != 0 or 2 * (in_flight + delivered) >= window,
         senders[flow, SENDER_IS_RECOVERING] != 0,
     )
 

@@ -30,9 +30,7 @@ PACKET_OCTETS: Final = 8
 OCTETS: Final = 512
 PACKET_KIND: Final = PACKET_OCTETS + OCTETS // 8
 PACKET_NUMBER: Final = PACKET_KIND + 1  # data: packet number in its flow; acknowledgement: next number expected
-PACKET_RECEIVED: Final = (
-    PACKET_KIND + 2
-)  # acknowledgement: bit i: expected + 1 + i arrived; data: QUESTION or URGENT
+PACKET_RECEIVED: Final = PACKET_KIND + 2  # acknowledgement: bit i: expected + 1 + i arrived; data: QUESTION or URGENT
 PACKET_MARKS: Final = PACKET_KIND + 3  # acknowledgement: marked packets that have arrived so far
 PACKET_ROW: Final = PACKET_KIND + 4
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
