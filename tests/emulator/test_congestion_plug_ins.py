@@ -177,7 +177,7 @@ def test_source_names_all_that_a_control_uses(folder: Path) -> None:
 def test_function_that_numba_cannot_compile_is_refused_by_name(folder: Path) -> None:
     write(folder, "bad_control", smallest="window_of_nothing(words)")
     with pytest.raises(
-        ValueError, match="(?s)congestion control 'own': smallest cannot be compiled: .*window_of_nothing"
+        ValueError, match=r"(?s)congestion control 'own': smallest cannot be compiled: .*window_of_nothing"
     ):
         require_compilable(load_control("bad_control:OWN"))
     write(folder, "odd_control", smallest="'large'")
@@ -193,7 +193,7 @@ def test_function_without_a_module_is_refused() -> None:
         on_loss=RENO.on_loss,
         on_timeout=RENO.on_timeout,
     )
-    with pytest.raises(ValueError, match="congestion control 'x': .*<lambda> is no function of an importable module"):
+    with pytest.raises(ValueError, match=r"congestion control 'x': .*<lambda> is no function of an importable module"):
         controlled_transport((nameless,))
 
 
