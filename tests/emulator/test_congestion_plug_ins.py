@@ -181,7 +181,7 @@ def test_function_that_numba_cannot_compile_is_refused_by_name(folder: Path) -> 
     ):
         require_compilable(load_control("bad_control:OWN"))
     write(folder, "odd_control", smallest="'large'")
-    with pytest.raises(ValueError, match="'own': smallest must return a window in packets, not .*large"):
+    with pytest.raises(ValueError, match=r"'own': smallest must return a window in packets, not .*large"):
         require_compilable(load_control("odd_control:OWN"))
 
 

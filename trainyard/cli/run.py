@@ -71,9 +71,7 @@ ShowOutputOption = Annotated[
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
 CongestionControlOption = Annotated[
     str | None,
-    typer.Option(
-        "--congestion-control", metavar="NAME", help="With --on emulator: congestion control of hosts."
-    ),
+    typer.Option("--congestion-control", metavar="NAME", help="With --on emulator: congestion control of hosts."),
 ]
 FailuresOption = Annotated[
     bool, typer.Option("--failures", help="Run a mix on a fabric in which a cable fails, then a switch.")
