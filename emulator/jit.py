@@ -35,8 +35,8 @@ def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     return cast(Callable[_Parameters, _Result], numba.njit(forceinline=True, **INNER_OPTIONS)(function))
 
 
-def called(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Compile a function once for all its callers. Only machine code may call it, as with ``inlined``."""
+def separate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Compile a function that machine code calls, and that has no place in its callers: it runs rarely."""
     return cast(Callable[_Parameters, _Result], numba.njit(**INNER_OPTIONS)(function))
 
 
@@ -57,6 +57,34 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
 
 prefetch: Callable[[NDArray[Any], Any], None] = cast(Any, intrinsic(_prefetch))
 """Prefetch an array item into the processor's cache without waiting; any index is allowed, even out of range."""
+
+
+def _load_acquire(_: Any, array: Any, index: Any) -> Any:
+    """Return the numba signature and the LLVM code generator of ``load_acquire``."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.load_atomic(builder.gep(data, [arguments[1]]), "acquire", 8)
+
+    return types.int64(array, index), code
+
+
+def _store_release(_: Any, array: Any, index: Any, value: Any) -> Any:
+    """Return the numba signature and the LLVM code generator of ``store_release``."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        builder.store_atomic(arguments[2], builder.gep(data, [arguments[1]]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, index, value), code
+
+
+load_acquire: Callable[[NDArray[Any], Any], int] = cast(Any, intrinsic(_load_acquire))
+"""Read a 64-bit integer that another thread stores; what that thread wrote before is then visible."""
+
+store_release: Callable[[NDArray[Any], Any, Any], None] = cast(Any, intrinsic(_store_release))
+"""Store a 64-bit integer for other threads, after all that this thread has written before."""
 
 
 def external(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:

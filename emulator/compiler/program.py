@@ -102,6 +102,7 @@ from emulator.engine.packets import *
 from emulator.engine.queues import *
 from emulator.engine.state import *
 {plain_transport}
+from emulator.engine.windows import LAST_KEY, LEAVES, begin, goes_on, is_in_step
 from emulator.hashing import (
     crc16_update,
     crc32_update,

@@ -47,7 +47,7 @@ def controlled_transport(controls: tuple[CongestionControl, ...]) -> str:
 BEGIN = '''
 
 @njit(cache=True, **OPTIONS)
-def begin(state, flow, num_packets, tail_bytes):
+def begin_transfer(state, flow, num_packets, tail_bytes):
     """Begin a transfer."""
     begin_inside(state, flow, num_packets, tail_bytes)
 '''

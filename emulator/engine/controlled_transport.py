@@ -62,7 +62,7 @@ from emulator.engine.state import (
     State,
 )
 from emulator.engine.transport import MAX_WINDOW, TIMEOUT_PS, Receive, delivery
-from emulator.jit import called, inlined
+from emulator.jit import inlined, separate
 
 ECT_0, CE = 2, 3
 """ECN codepoints of the IPv4 header (RFC 3168)."""
@@ -89,7 +89,7 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
     """Return the transport with these controls compiled in; flows name them by their index."""
     start, on_acknowledgement, on_loss, on_timeout = map(_choice, zip(*controls, strict=True))
 
-    @called
+    @separate
     def acknowledge(state: State, flow: int, packet: int) -> None:
         """Process an acknowledgement at the sender."""
         flows, senders, expected = state.flows, state.senders, state.packets[packet, PACKET_NUMBER]
@@ -126,7 +126,7 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
         senders[flow, SENDER_IS_LIMITED] = 0
         fill(state, flow)
 
-    @called
+    @separate
     def expire(state: State, flow: int) -> None:
         """Handle an expired timer: send what pacing has held back, or ask what has arrived."""
         flows, senders, now_ps = state.flows, state.senders, state.scalars[NOW_PS]
@@ -148,7 +148,7 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
         schedule_timer(state, flow, flows[flow, FLOW_PROGRESS_PS] + TIMEOUT_PS)
         fill(state, flow)
 
-    @called
+    @separate
     def start_sending(state: State, flow: int, num_packets: int, tail_bytes: int) -> None:
         """Begin a transfer with the window that the last one has left."""
         flows, senders = state.flows, state.senders
@@ -224,7 +224,7 @@ def leave_nic(state: State, packet: int) -> None:
     fill(state, flow)
 
 
-@called
+@separate
 def fill(state: State, flow: int) -> None:
     """Send the next packet that the window allows, if no packet of the flow waits at its NIC."""
     flows, senders = state.flows, state.senders

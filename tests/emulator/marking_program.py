@@ -26,6 +26,7 @@ def marked(
     rate_scale: float = 1.0,
     queue_limit_bytes: int = 16_000_000,
     trace_rows: int = 0,
+    cores: int = 1,
 ) -> EmulatedFabric:
     """Return the fabric in virtual time; queues of ``mark_from`` packets mark, and these switches lose every n-th."""
     result = EmulatedFabric(
@@ -35,6 +36,7 @@ def marked(
         rate_scale=rate_scale,
         queue_limit_bytes=queue_limit_bytes,
         trace_rows=trace_rows,
+        cores=cores,
     )
     routing = routing_of(fabric)
     for name, switch in result.switches.items():

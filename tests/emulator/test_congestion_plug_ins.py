@@ -128,6 +128,22 @@ def test_every_transfer_ends_once_and_runs_repeat(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
+def test_controls_do_the_same_on_two_cores() -> None:
+    """Marks, losses and pacing, with receivers on one core and senders on the other."""
+    seen = []
+    for cores in (1, 2):
+        result = marked(
+            dumbbell(3), hosts(0.5), mark_from=3, queue_limit_bytes=30_000, lose_every={"t0": 31}, cores=cores
+        )
+        flows = [busy(result, control, SIZES[:4]) for control in ("reno", "dctcp", "swift", FIXED)]
+        completions = advance(result, 10**12)
+        assert sorted(completion.flow for completion in completions) == sorted(sum(flows, []))
+        senders = [result.sender(flow) for own in flows[:-1] for flow in own]
+        seen.append((completions, senders, result.packet_hops))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.slow
 def test_flows_of_one_fabric_may_have_different_controls() -> None:
     result = marked(star(3), hosts())
     first, other, fixed = (
