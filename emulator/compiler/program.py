@@ -23,7 +23,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -132,18 +132,20 @@ _SHAPELESS = (ArithmeticError, AssertionError, AttributeError, LookupError, Recu
 class Program:
     """A program that the emulator can run; ``source`` is the generated module.
 
-    A packet to be dropped has ``drop_port`` as its egress port. ``controls`` are the congestion controls of flows that
-    have one.
+    A packet to be dropped has ``drop_port`` as its egress port. Programs are equal where their ``digest`` is, that of
+    the JSON, and where they were compiled alike. ``controls`` are the congestion controls of flows that have one.
     """
 
-    name: str
-    layout: Layout
-    resources: Resources
-    longest_parse_bytes: int
-    row_words: int
+    name: str = field(compare=False)
+    layout: Layout = field(compare=False)
+    resources: Resources = field(compare=False)
+    longest_parse_bytes: int = field(compare=False)
+    row_words: int = field(compare=False)
     drop_port: int
-    source: str
-    controls: tuple[CongestionControl, ...] = ()
+    source: str = field(compare=False)
+    is_wired: bool
+    digest: str
+    controls: tuple[CongestionControl, ...] = field(default=(), compare=False)
 
     @cached_property
     def module(self) -> ModuleType:
@@ -211,6 +213,7 @@ def compile_program(text: str, *, drop_port: int = DROP_PORT, is_wired: bool = F
 
 
 def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
+    digest = hashlib.sha256(json.dumps(program, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     copies = replicates(program)
     program = with_clock(program)
     if copies:
@@ -271,7 +274,7 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     longest = OCTETS if hashes.has_payload else longest_parse_bytes(program, layout)
     if hashes.has_payload and is_wired:
         raise UnsupportedError("a checksum of the payload, where real interfaces are attached,")
-    return Program(name, layout, found, longest, kept.row_words, drop_port, source)
+    return Program(name, layout, found, longest, kept.row_words, drop_port, source, is_wired, digest)
 
 
 def _with_named_constants(body: str) -> str:
