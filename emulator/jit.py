@@ -36,7 +36,7 @@ def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
 
 
 def separate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Compile a function that machine code calls, and that has no place in its callers: it runs rarely."""
+    """Compile a function that machine code calls. One that calls ``stay_separate`` is compiled into no caller."""
     return cast(Callable[_Parameters, _Result], numba.njit(**INNER_OPTIONS)(function))
 
 
@@ -57,6 +57,21 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:
 
 prefetch: Callable[[NDArray[Any], Any], None] = cast(Any, intrinsic(_prefetch))
 """Prefetch an array item into the processor's cache without waiting; any index is allowed, even out of range."""
+
+
+def _stay_separate(_: Any) -> Any:
+    """Return the numba signature and the LLVM code generator of ``stay_separate``."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature, arguments
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
+stay_separate: Callable[[], None] = cast(Any, intrinsic(_stay_separate))
+"""Keep the function that calls this out of its callers, which are faster without what rarely runs."""
 
 
 def _load_acquire(_: Any, array: Any, index: Any) -> Any:

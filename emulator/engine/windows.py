@@ -50,7 +50,7 @@ from emulator.engine.state import (
     RESERVE,
     State,
 )
-from emulator.jit import compiled, external, inlined, load_acquire, separate, store_release
+from emulator.jit import compiled, external, inlined, load_acquire, separate, stay_separate, store_release
 
 _LINE: Final = 8  # words
 
@@ -201,6 +201,7 @@ def is_in_step(state: State, key: int, place: int) -> bool:
 @separate
 def goes_on(state: State, until_ps: int, must_stop: bool) -> bool:
     """Return whether a run goes on where all its events are processed, or where Python must act."""
+    stay_separate()
     border, scalars = state.border, state.scalars
     if len(border) == 0:
         if not must_stop:
