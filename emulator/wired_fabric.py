@@ -236,7 +236,7 @@ class WiredFabric(EmulatedFabric):
         """Refuse: time passes by itself."""
         raise ValueError(f"a fabric with real interfaces follows the machine's clock, not to {until_ps} ps")
 
-    def add_flow(self, five_tuple: FiveTuple) -> int:
+    def add_flow(self, five_tuple: FiveTuple, congestion_control: str | None = None) -> int:  # noqa: ARG002
         """Refuse: the hosts are real."""
         raise ValueError(f"a fabric with real interfaces has no hosts of its own, for {five_tuple}")
 
