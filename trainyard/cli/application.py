@@ -16,6 +16,7 @@ from trainyard.cli.lazy_group import LazyCommand, LazyGroup, imported
 
 # The agent parses its own options, so that hosts need none of the packages of the other commands.
 _PASS_OPTIONS_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+_REST_IS_A_COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 class Commands(LazyGroup):
@@ -169,6 +170,11 @@ class Commands(LazyGroup):
         "trace-packet": LazyCommand(
             imported("trainyard.cli.trace_packet:trace_packet"),
             "Show what would happen to a packet in the switches of a running emulator, step by step; nothing changes.",
+        ),
+        "host": LazyCommand(
+            imported("trainyard.cli.host:host"),
+            "Run a program in a host of a running emulator, whose hosts are those of --hosts.",
+            _REST_IS_A_COMMAND,
         ),
         "port": LazyCommand(
             imported("trainyard.cli.port:port"), "Enable a port of a switch, or disable it: its cable is down then."
