@@ -38,7 +38,9 @@ class PlainFunctions:
         if function not in self._functions:
             names = self.namespace(function.__globals__)
         if function not in self._functions:
-            plain = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+            kept = function.__name__, function.__defaults__, function.__closure__
+            plain = FunctionType(function.__code__, names, *kept)
+            plain.__kwdefaults__ = function.__kwdefaults__
             wrapper = self._wrappers.get(function.__name__)
             self._functions[function] = wrapper(plain) if wrapper else plain
         return self._functions[function]
