@@ -13,9 +13,18 @@ from numpy.typing import NDArray
 from emulator.ageing import IdleTimers
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
+from emulator.congestion.control import CongestionControl
 from emulator.crew import Crew
 from emulator.engine import state as s
-from emulator.engine.build import first_state, grown_flows, grown_packets, with_borders, with_program
+from emulator.engine.build import (
+    FLOW_ARRAYS,
+    first_state,
+    grown_flows,
+    grown_packets,
+    with_borders,
+    with_program,
+)
+from emulator.engine.controlled_transport import ECT_0
 from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured
 from emulator.engine.programs import address_of, run_mixed
@@ -25,11 +34,12 @@ from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
 from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
-from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
+from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, Sender, TraceKind, TraceRow
 from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.switch import EmulatedSwitch
+from emulator.tails import ROOM_BYTES, Tails
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
 
@@ -67,8 +77,13 @@ class EmulatedFabric:
     ) -> None:
         self.fabric = fabric
         self.options = options or HostOptions()
+        self._controls = self.options.controls
         require_emulated(fabric)
         require_free(fabric, "CPU port", cpu_port)
+        if isinstance(program, Mapping):
+            program = {name: self._controlled(one) for name, one in program.items()}
+        else:
+            program = self._controlled(program)
         self._programs = ProgramsBySwitch(fabric, program)
         drop_port = self._programs.drop_port
         require_free(fabric, "drop port", drop_port)
@@ -106,6 +121,7 @@ class EmulatedFabric:
         self._is_wanted = [True] * len(fabric.links)
         self._num_flows = 0
         self._captured: list[Capture] = []
+        self._tails = Tails()
         self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
 
@@ -159,8 +175,12 @@ class EmulatedFabric:
 
     # ---- hosts ------------------------------------------------------------------------------------------------------
 
-    def add_flow(self, five_tuple: FiveTuple) -> int:
-        """Open a connection between two NICs and return its number. Raises ValueError for an unknown address."""
+    def add_flow(self, five_tuple: FiveTuple, congestion_control: str | None = None) -> int:
+        """Open a connection between two NICs and return its number.
+
+        ``congestion_control`` is one of the names in ``options``, the first one if None. Raises ValueError for an
+        unknown address or name.
+        """
         for address in (five_tuple.source_address, five_tuple.destination_address):
             if address not in self.fabric.nic_by_address:
                 raise ValueError(f"no NIC has the address of {five_tuple}")
@@ -174,6 +194,7 @@ class EmulatedFabric:
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
         row[s.FLOW_ACKNOWLEDGE_EVERY] = self.options.acknowledge_every
         row[s.FLOW_RETRANSMITTED] = -1
+        self._set_control(flow, congestion_control)
         for direction, (one_way, nic) in enumerate(((five_tuple, source), (five_tuple.reverse, destination))):
             header = template(one_way, nic.mac or switch_mac(0, 0))
             row[s.FLOW_HEADER_BYTES] = len(header)
@@ -204,7 +225,8 @@ class EmulatedFabric:
             raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
         self._make_room()
         num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
-        begin_transfer(
+        begin = next(iter(self._programs.numbers)).module.begin_transfer if self._controls else begin_transfer
+        begin(
             self._from(int(row[s.FLOW_SOURCE_LINK])),
             flow,
             num_packets,
@@ -216,7 +238,8 @@ class EmulatedFabric:
     def inject(self, link: int, octets: bytes, length: int | None = None) -> None:
         """Let a packet arrive now at the end of a link; bytes up to ``length`` that are not given are zeros.
 
-        Raises ValueError for more bytes than a packet stores or has, and for an unknown link.
+        Without a ``length`` the packet keeps all its bytes, as ``emulator.tails`` has it. Raises ValueError for more
+        bytes than a packet stores or has, and for an unknown link.
         """
         self._require_link(link)
         self._inject(link, octets, length)
@@ -260,7 +283,7 @@ class EmulatedFabric:
 
         Any thread may do this while the fabric runs.
         """
-        address_of(program.run, self._state, self._arena.words)
+        address_of(self._controlled(program).run, self._state, self._arena.words)
 
     def load_program(self, switch: str, program: Program) -> None:
         """Give a switch another program; it is empty then, and drops packets until it is cleared.
@@ -271,6 +294,7 @@ class EmulatedFabric:
         self._require_switch(switch)
         if self._programs.by_switch.get(switch) == program:
             return
+        program = self._controlled(program)
         self._programs.require_fitting(program)
         self._require_one_program(*self._programs.numbers, program)
         self._fit(program)
@@ -380,6 +404,22 @@ class EmulatedFabric:
         row = self._state.flows[flow]
         return Progress(int(row[s.FLOW_NEXT]), int(row[s.FLOW_UNACKNOWLEDGED]))
 
+    def sender(self, flow: int) -> Sender:
+        """Return what a flow's congestion control holds. Raises ValueError for an unknown flow or one without."""
+        self._require_flow(flow)
+        control = self._control(flow)
+        if control is None:
+            raise ValueError(f"flow {flow} has a fixed window")
+        row, words = self._state.senders[flow], self._state.windows[flow].tolist()
+        return Sender(
+            window_packets=words[s.WINDOW],
+            round_trip_s=int(row[s.SENDER_RTT_PS]) / PS_PER_S,
+            delivered_packets=int(row[s.SENDER_DELIVERED]),
+            marked_packets=int(row[s.SENDER_MARKED]),
+            timeouts=int(row[s.SENDER_TIMEOUTS]),
+            words=dict(zip((*control.parameters, *control.state), words[s.WINDOW + 1 :], strict=False)),
+        )
+
     def sent_bytes(self) -> NDArray[np.int64]:
         """Return the bytes that every link has sent by level, shape (links, 8); acknowledgements count as level 7."""
         return self._by_level(s.LINK_SENT_BYTES)
@@ -408,6 +448,30 @@ class EmulatedFabric:
         return self._drops(s.NONE)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _controlled(self, program: Program) -> Program:
+        """Return a program with the congestion controls of the hosts compiled in."""
+        return program if program.controls == self._controls else program.controlled_by(self._controls)
+
+    def _set_control(self, flow: int, name: str | None) -> None:
+        """Give a new flow its congestion control."""
+        names = self.options.control_names
+        if name is not None and name not in names:
+            raise ValueError(f"no flow can have congestion control {name!r}: the hosts have {', '.join(names)}")
+        if not self._controls:
+            return
+        row, name = self._state.senders[flow], name or names[0]
+        row[s.SENDER_CONTROL], row[s.SENDER_NEWEST] = s.NONE, -1
+        for index, control in enumerate(self._controls):
+            if control.name == name:
+                row[s.SENDER_CONTROL], row[s.SENDER_TOS] = index, ECT_0 if control.is_ecn_capable else 0
+                values = tuple(control.parameters.values())
+                self._state.windows[flow, s.WINDOW + 1 : s.WINDOW + 1 + len(values)] = values
+
+    def _control(self, flow: int) -> CongestionControl | None:
+        if not self._controls or self._state.senders[flow, s.SENDER_CONTROL] == s.NONE:
+            return None
+        return self._controls[int(self._state.senders[flow, s.SENDER_CONTROL])]
 
     def _by_level(self, first: int) -> NDArray[np.int64]:
         """Return a column of every link's queues, from that of level 0 on; acknowledgements count as level 7."""
@@ -484,7 +548,8 @@ class EmulatedFabric:
     def _grow_flows(self) -> None:
         first = grown_flows(self._state)
         grown = [first, *(grown_flows(state) for state in self._states[1:])]
-        self._states = [state._replace(flows=first.flows, templates=first.templates) for state in grown]
+        shared = {name: getattr(first, name) for name in FLOW_ARRAYS}
+        self._states = [state._replace(**shared) for state in grown]
 
     def _require_flow(self, flow: int) -> None:
         if not 0 <= flow < self._num_flows:
@@ -500,11 +565,25 @@ class EmulatedFabric:
             raise ValueError(f"there is no switch {switch!r}")
 
     def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
-        length = len(octets) if length is None else length
+        number = s.NONE
+        if length is None:
+            length, parsed = len(octets), int(self._state.scalars[s.PARSE_BYTES])
+            if length > s.OCTETS and parsed < s.OCTETS:
+                kept = max(s.OCTETS - ROOM_BYTES, parsed)
+                number = self._tails.keep(octets[kept:], len(self._states) == 1 and self.is_at_rest)
+                octets = octets[:kept]
         if len(octets) > min(s.OCTETS, length):
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
-        inject(self._to(link), link, np.frombuffer(octets, dtype=np.uint8), length)
+        state = self._to(link)
+        packet = state.scalars[s.FREE_PACKET]
+        inject(state, link, np.frombuffer(octets, dtype=np.uint8), length)
+        state.packets[packet, s.PACKET_NUMBER] = number
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no packet is anywhere in the fabric."""
+        return all(int(state.scalars[s.FREE_PACKETS]) == len(state.packets) for state in self._states)
 
     def _time_ps(self) -> int:
         """Return the time up to which packets have been processed, for entries that age."""
@@ -547,7 +626,8 @@ class EmulatedFabric:
                 self._collect_from(state)
 
     def _collect_from(self, state: s.State) -> None:
-        for link, time_ps, octets, length in take_captured(state):
+        for link, time_ps, octets, length, number in take_captured(state):
+            octets += self._tails.of(number, length - len(octets))
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
                 continue

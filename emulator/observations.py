@@ -1,5 +1,6 @@
 """Observations of an emulated fabric: completions, captured packets, traces and drop counts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -68,6 +69,22 @@ class Progress:
 
     sent: int
     acknowledged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What the congestion control of a flow holds.
+
+    ``round_trip_s`` is the last sample, 0 before the first. ``marked_packets`` of ``delivered_packets`` had a
+    congestion mark. ``words`` are the control's parameters and state by name.
+    """
+
+    window_packets: float
+    round_trip_s: float
+    delivered_packets: int
+    marked_packets: int
+    timeouts: int
+    words: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +16,17 @@ from emulator.compiler.program import Program, compile_program
 from emulator.engine.events import END_PS
 from emulator.entries import SwitchError
 from emulator.fabric import EmulatedFabric
+from emulator.observations import PacketIn
+from emulator.p4runtime.entry_files import EntryFile, updates_of
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
 from emulator.p4runtime.programs import ProgramsOfFabric
+from emulator.p4runtime.readable import EntryError
 from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
+from emulator.packet_io.messages import PacketAddress
+from emulator.packet_io.packet_sockets import packet_sockets
 from emulator.ports import CPU_PORT, DROP_PORT
 from emulator.real_time import RealTime, RealTimeError
 from emulator.wall_clock import WallClock
@@ -31,6 +36,9 @@ from topologies.fabric import Fabric
 _SWITCH_INTERVAL_S = 0.0005
 """So long the thread that passes frames waits for another thread's Python."""
 _LOG = logging.getLogger(__name__)
+
+NO_ENTRIES: Mapping[str, EntryFile] = MappingProxyType({})
+NO_PACKETS: Mapping[str, PacketAddress] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ class StandaloneEmulator:
         cpu_port: Port of packets from and to the controller.
         drop_port: Egress port of packets that the pipeline drops.
         wires: Real interfaces; None: the fabric has no hosts.
+        entries: By switch, what it holds from the start. A switch without has no pipeline until a controller sets one.
+        packets: By switch, where programs exchange packets with it; not with ``wires``, whose hosts do.
 
     Raises:
         InterfaceError: An interface is not there, or may not be used.
@@ -91,8 +101,12 @@ class StandaloneEmulator:
         cpu_port: int = CPU_PORT,
         drop_port: int = DROP_PORT,
         wires: Wires | None = None,
+        entries: Mapping[str, EntryFile] = NO_ENTRIES,
+        packets: Mapping[str, PacketAddress] = NO_PACKETS,
     ) -> None:
         self._wires = wires
+        self._packets = packets
+        self._clock: WallClock | None = None
         texts = {switch: own.get(switch, pipeline) for switch in fabric.switches}
         compiled = {
             each: _compiled(each, drop_port, is_wired=wires is not None) for each in {*texts.values()} or {pipeline}
@@ -114,6 +128,35 @@ class StandaloneEmulator:
         except SwitchError as error:
             raise ValueError(str(error)) from error
         self._programs = ProgramsOfFabric(self._emulated, drop_port=drop_port, is_wired=wires is not None)
+        self._service = self._made_service()
+        for switch, file in entries.items():
+            self._load(switch, file)
+
+    def _made_service(self) -> P4RuntimeService:
+        emulated = self._emulated
+        switches = emulated.switches.values()
+        if isinstance(emulated, WiredFabric):
+            return P4RuntimeService(
+                *(switches, self._pipelines, emulated.exclusive, emulated.packet_out),
+                between_slices=emulated.breathe,
+                programs=self._programs,
+            )
+
+        def send_packet(switch: str, octets: bytes) -> None:
+            emulated.packet_out(switch, octets)
+            self._wake()
+
+        return P4RuntimeService(switches, self._pipelines, asyncio.Lock(), send_packet, programs=self._programs)
+
+    def _load(self, switch: str, file: EntryFile) -> None:
+        try:
+            self._service.load(switch, updates_of(file, self._pipelines[switch].message.p4info))
+        except (RequestError, EntryError) as error:
+            raise ValueError("; ".join(f"entries of {switch}: {line}" for line in str(error).splitlines())) from error
+
+    def _wake(self) -> None:
+        if self._clock is not None:
+            self._clock.wake()
 
     async def serve(self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None) -> None:
         """Serve P4Runtime until SIGTERM or SIGINT; prints the addresses once every switch answers.
@@ -131,14 +174,10 @@ class StandaloneEmulator:
         # Else the garbage collector visits what compiling has left, which takes 0.2 s while controllers wait.
         gc.freeze()
         emulated = self._emulated
+        service = self._service
         async with AsyncExitStack() as stack:
             if isinstance(emulated, WiredFabric):
                 sys.setswitchinterval(_SWITCH_INTERVAL_S)
-                service = P4RuntimeService(
-                    *(emulated.switches.values(), self._pipelines, emulated.exclusive, emulated.packet_out),
-                    between_slices=emulated.breathe,
-                    programs=self._programs,
-                )
                 passing = asyncio.create_task(self._to_the_end(emulated.serve(service.deliver)))
                 begun = asyncio.create_task(emulated.is_passing.wait())
                 await asyncio.wait((passing, begun), return_when=asyncio.FIRST_COMPLETED)
@@ -146,17 +185,15 @@ class StandaloneEmulator:
                     begun.cancel()
                     await passing
             else:
-                exclusive = asyncio.Lock()
+                attaching = packet_sockets(emulated, self._packets, service.exclusive, self._wake)
+                reach_programs = await stack.enter_async_context(attaching)
 
-                def send_packet(switch: str, octets: bytes) -> None:
-                    emulated.packet_out(switch, octets)
-                    clock.wake()
+                def deliver(packets: Iterable[PacketIn]) -> None:
+                    service.deliver(packets)
+                    reach_programs(emulated.captured())
 
-                service = P4RuntimeService(
-                    *(emulated.switches.values(), self._pipelines, exclusive, send_packet), programs=self._programs
-                )
-                clock = WallClock(emulated, exclusive, service.deliver)
-                passing = asyncio.create_task(self._to_the_end(clock.run(END_PS)))
+                self._clock = WallClock(emulated, service.exclusive, deliver)
+                passing = asyncio.create_task(self._to_the_end(self._clock.run(END_PS)))
             host, _, first_port = address.rpartition(":")
             if port_per_switch:
                 serving = serve_each(service, host, int(first_port), tls, emulated.set_port)

@@ -236,7 +236,7 @@ class WiredFabric(EmulatedFabric):
         """Refuse: time passes by itself."""
         raise ValueError(f"a fabric with real interfaces follows the machine's clock, not to {until_ps} ps")
 
-    def add_flow(self, five_tuple: FiveTuple) -> int:
+    def add_flow(self, five_tuple: FiveTuple, congestion_control: str | None = None) -> int:  # noqa: ARG002
         """Refuse: the hosts are real."""
         raise ValueError(f"a fabric with real interfaces has no hosts of its own, for {five_tuple}")
 
@@ -258,7 +258,7 @@ class WiredFabric(EmulatedFabric):
         if self._state.scalars[s.FREE_PACKETS] < 2 * s.RESERVE:
             self._state.wires[w.NO_MEMORY] += 1
         else:
-            super()._inject(link, octets)
+            super()._inject(link, octets, len(octets))
 
     def _time_ps(self) -> int:
         """Return the machine's time while frames pass: the engine's stands still while there are none."""

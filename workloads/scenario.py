@@ -114,6 +114,13 @@ class MeasureWindow(ScenarioModel):
         return to_s
 
 
+class CongestionControlChoice(ScenarioModel):
+    """Name of a congestion control of the emulator's hosts, and values of its parameters that are not its own."""
+
+    name: Name
+    parameters: dict[Name, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
+
+
 class Scenario(ScenarioModel):
     """A whole scenario. ``workloads.loading.load_scenario`` also checks its parts against each other.
 
@@ -122,6 +129,8 @@ class Scenario(ScenarioModel):
     event that caused it. ``hash`` says whether the controller knows the switches' hash, ``probes`` whether hosts send
     probes; both matter only in packet-level runs. ``reads_ports``: switches report to the controller which ports are
     up. A switch or controller that comes up in ``events`` serves again ``recovery_s`` later.
+
+    ``congestion_control`` is what emulated hosts have instead of fixed windows.
 
     ``compute_jitter`` is the relative standard deviation of computation times. ``profile_error`` is the error of what
     jobs report about themselves. The time that a job's first ``warm_up_iterations`` take in the ideal is not measured;
@@ -139,6 +148,7 @@ class Scenario(ScenarioModel):
     seed: Annotated[int, Field(strict=True)] = 1
     num_levels: Annotated[int, Field(strict=True, ge=1, le=8)] = 8
     scale: Scale | None = None
+    congestion_control: CongestionControlChoice | None = None
     reaction_delay_s: Seconds = 0.01
     recovery_s: Seconds = DEFAULT_RECOVERY_S
     events: tuple[ScenarioEvent, ...] = ()

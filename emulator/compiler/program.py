@@ -23,7 +23,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -55,11 +55,16 @@ from emulator.compiler.survivors import everything, survivors
 from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
+from emulator.congestion.compilation import BEGIN, PLAIN_TRANSPORT, controlled_transport, require_compilable
+from emulator.congestion.control import CongestionControl
 from emulator.engine.loop import loop_source
 from emulator.engine.state import OCTETS
 from emulator.ports import DROP_PORT, NUM_PORTS
 
 _EMULATOR = Path(__file__).resolve().parent.parent
+
+_PYTHON_ALONE = {"p4runtime", "packet_io", "testing"}
+"""Folders with nothing that becomes machine code."""
 
 _CONSTANT = re.compile(r"\bU\((0x[0-9a-f]+|\d+)\)")
 
@@ -99,7 +104,7 @@ from emulator.engine.events import FIRST_KEY, FIRST_PLACE, NEVER_PS, schedule_li
 from emulator.engine.packets import *
 from emulator.engine.queues import *
 from emulator.engine.state import *
-from emulator.engine.transport import deliver, leave_nic, time_out
+{plain_transport}
 from emulator.engine.windows import LAST_KEY, LEAVES, begin, goes_on, is_in_step
 from emulator.hashing import (
     crc16_update,
@@ -131,7 +136,7 @@ class Program:
     """A program that the emulator can run; ``source`` is the generated module.
 
     A packet to be dropped has ``drop_port`` as its egress port. Programs are equal where their ``digest`` is, that of
-    the JSON, and where they were compiled alike.
+    the JSON, and where they were compiled alike. ``controls`` are the congestion controls of flows that have one.
     """
 
     name: str = field(compare=False)
@@ -143,6 +148,7 @@ class Program:
     source: str = field(compare=False)
     is_wired: bool
     digest: str
+    controls: tuple[CongestionControl, ...] = field(default=(), compare=False)
 
     @cached_property
     def module(self) -> ModuleType:
@@ -154,6 +160,8 @@ class Program:
         root = Path(os.environ.get("TRAINYARD_CACHE", Path.home() / ".cache" / "trainyard"))
         path = root / "programs" / f"program_{digest}.py"
         if not path.exists():
+            for control in self.controls:
+                require_compilable(control)
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{os.getpid()}")
             partial.write_text(self.source)
@@ -168,6 +176,14 @@ class Program:
         sys.modules[name] = module
         specification.loader.exec_module(module)
         return module
+
+    def controlled_by(self, controls: tuple[CongestionControl, ...]) -> "Program":
+        """Return the program with these congestion controls compiled in; flows may still do without.
+
+        Raises ValueError for a control whose functions cannot be imported by name.
+        """
+        source = self.source.replace(PLAIN_TRANSPORT, controlled_transport(controls), 1)
+        return replace(self, source=source + BEGIN, controls=controls)
 
     @cached_property
     def run(self) -> Callable[..., Any]:
@@ -240,6 +256,7 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     body = "\n\n".join([*(function.source() for function in wide_functions(body)), body])
     header = _HEADER.format(
         name=name,
+        plain_transport=PLAIN_TRANSPORT,
         drop_port=drop_port,
         dropped=DROPPED,
         too_large=TOO_LARGE,
@@ -368,4 +385,5 @@ def _unless_halted(layout: Layout) -> list[str]:
 
 def _sources() -> bytes:
     """Return all sources that the machine code depends on besides the program, for the cache's key."""
-    return b"".join(path.read_bytes() for path in sorted(_EMULATOR.rglob("*.py")) if "p4runtime" not in path.parts)
+    sources = (path for path in sorted(_EMULATOR.rglob("*.py")) if _PYTHON_ALONE.isdisjoint(path.parts))
+    return b"".join(path.read_bytes() for path in sources)

@@ -1,6 +1,6 @@
 """Initial arrays of the engine for a topology, and larger ones when they fill up or programs need more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,13 @@ _FIRST_FLOWS = 256
 _COMPLETIONS = 256
 _CAPTURES = 256
 _PS_PER_S = 1e12
+FLOW_ARRAYS = ("flows", "templates", "senders", "windows")
+"""Arrays of a state with a row per flow, which all parts of a fabric share."""
 
 
 def first_state(
     fabric: Fabric,
-    programs: Iterable[Program],
+    programs: Sequence[Program],
     drop_port: int,
     cpu_port: int,
     rate_scale: float,
@@ -72,6 +74,8 @@ def first_state(
         empty[drop_port] = False
         port_links[switch, empty] = num_links + 2 * num_switches + switch
     rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]
+    controls = [control for program in programs for control in program.controls]
+    window_words = 1 + max((control.num_words for control in controls), default=0)
     scalars = np.zeros(s.SCALARS, dtype=np.int64)
     scalars[s.FREE_PACKET] = s.NONE
     scalars[s.PACKET_WORDS] = packet_words(0)
@@ -96,6 +100,8 @@ def first_state(
         drops=np.zeros((len(fabric.switches) + 1, s.DROP_REASONS), dtype=np.int64),
         flows=np.zeros((_FIRST_FLOWS, s.FLOW_COLUMNS), dtype=np.int64),
         templates=np.zeros((_FIRST_FLOWS, 2, s.TEMPLATE), dtype=np.uint8),
+        senders=np.zeros((_FIRST_FLOWS if controls else 0, s.SENDER_COLUMNS), dtype=np.int64),
+        windows=np.zeros((_FIRST_FLOWS if controls else 0, window_words), dtype=np.float64),
         completions=np.zeros((_COMPLETIONS, 2), dtype=np.int64),
         captures=np.zeros((_CAPTURES, 3), dtype=np.int64),
         kicks=np.zeros(len(links), dtype=np.int64),
@@ -148,7 +154,7 @@ def with_borders(states: Sequence[s.State], parts: Partition) -> list[s.State]:
     if len(states) == 1:
         return list(states)
     first, meeting = states[0], meeting_of(parts.cores)
-    names = ("ps_per_byte", "port_links", "programs", "blocks", "flows", "templates")
+    names = ("ps_per_byte", "port_links", "programs", "blocks", *FLOW_ARRAYS)
     shared = {name: getattr(first, name) for name in names}
     return [
         state._replace(
@@ -169,7 +175,10 @@ def grown_flows(state: s.State) -> s.State:
     """Return a state with room for twice as many flows; existing flows keep their numbers."""
     flows = grown(state.flows)
     timers = calendar_of(len(flows), state.timers)
-    return state._replace(flows=flows, templates=grown(state.templates), timers=timers)
+    senders, windows = grown(state.senders), grown(state.windows)
+    return state._replace(
+        flows=flows, templates=grown(state.templates), timers=timers, senders=senders, windows=windows
+    )
 
 
 def grown_packets(state: s.State) -> s.State:

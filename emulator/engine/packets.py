@@ -10,8 +10,11 @@ from emulator.engine.state import (
     CAPTURES,
     FREE_PACKET,
     FREE_PACKETS,
+    NONE,
+    PACKET_FLOW,
     PACKET_LENGTH,
     PACKET_NEXT,
+    PACKET_NUMBER,
     PACKET_OCTETS,
     PACKET_ROW,
     PACKET_STORED,
@@ -70,8 +73,11 @@ def _release_captured(state: State) -> None:
     state.scalars[CAPTURES] = 0
 
 
-def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
-    """Return and free the packets that reached hosts and control planes: link, time, known bytes and length."""
+def take_captured(state: State) -> list[tuple[int, int, bytes, int, int]]:
+    """Return and free the packets that reached hosts and control planes.
+
+    Of each: link, time, known bytes, length, and the number that Python has given it, NONE for one of a flow.
+    """
     captures = state.captures[: state.scalars[CAPTURES]]
     packets = captures[:, CAPTURE_PACKET]
     starts = 8 * (packets * state.scalars[PACKET_WORDS] + PACKET_OCTETS)
@@ -83,8 +89,9 @@ def take_captured(state: State) -> list[tuple[int, int, bytes, int]]:
         lasts = firsts + lengths - (ends - starts)
         bounds = zip(known, firsts.tolist(), lasts.tolist(), strict=True)
         known = [octets + state.payloads[first:last].tobytes() for octets, first, last in bounds]
-    columns = captures[:, CAPTURE_LINK].tolist(), captures[:, CAPTURE_TIME_PS].tolist(), known, lengths.tolist()
-    found = list(zip(*columns, strict=True))
+    numbers = np.where(state.packets[packets, PACKET_FLOW] == NONE, state.packets[packets, PACKET_NUMBER], NONE)
+    links, times = captures[:, CAPTURE_LINK].tolist(), captures[:, CAPTURE_TIME_PS].tolist()
+    found = list(zip(links, times, known, lengths.tolist(), numbers.tolist(), strict=True))
     _release_captured(state)
     return found
 

@@ -30,10 +30,12 @@ PACKET_OCTETS: Final = 8
 OCTETS: Final = 512
 PACKET_KIND: Final = PACKET_OCTETS + OCTETS // 8
 PACKET_NUMBER: Final = PACKET_KIND + 1  # data: packet number in its flow; acknowledgement: next number expected
-PACKET_RECEIVED: Final = PACKET_KIND + 2  # acknowledgement: bit i: expected + 1 + i arrived; data: 1 requests an answer
-PACKET_ROW: Final = PACKET_KIND + 3
+PACKET_RECEIVED: Final = PACKET_KIND + 2  # acknowledgement: bit i: expected + 1 + i arrived; data: QUESTION or URGENT
+PACKET_MARKS: Final = PACKET_KIND + 3  # acknowledgement: marked packets that have arrived so far
+PACKET_ROW: Final = PACKET_KIND + 4
 DATA, ACKNOWLEDGEMENT, RAW = 0, 1, 2
-ANSWER: Final = 3  # an acknowledgement that data requested
+ANSWER: Final = 3  # an acknowledgement that a question requested
+QUESTION, URGENT = 1, 2  # data that asks what has arrived after a timeout, or to be acknowledged at once
 CONTROL_PLANE: Final = -1
 NOWHERE: Final = -2
 
@@ -86,6 +88,26 @@ FLOW_RETRANSMISSIONS: Final = 18
 FLOW_WAITING: Final = 19  # data packets in the queues of the sending host's NIC
 FLOW_HAS_GAPS: Final = 20  # the last acknowledgement has shown lost packets
 FLOW_COLUMNS: Final = 21
+
+# Senders with a congestion control, one row per flow; empty where no flow has one.
+SENDER_CONTROL: Final = 0  # index of the flow's control, or NONE: a fixed window
+SENDER_TOS: Final = 1  # of its data: whether it is ECN-capable
+SENDER_HAS_STARTED: Final = 2
+SENDER_ARRIVED: Final = 3  # bit i: FLOW_UNACKNOWLEDGED + 1 + i has arrived
+SENDER_DELIVERED: Final = 4  # packets known to have arrived
+SENDER_MARKED: Final = 5  # of these known to be marked
+SENDER_NEWEST: Final = 6  # highest number known to have arrived
+SENDER_LOST_END: Final = 7  # numbers below it that have not arrived are lost, or were sent again
+SENDER_RECOVERY_END: Final = 8  # numbers from it on were sent after the last loss was found
+SENDER_IS_RECOVERING: Final = 9
+SENDER_IS_LIMITED: Final = 10  # the window has kept packets back since the last acknowledgement
+SENDER_RTT_PS: Final = 11  # last sample, 0: none yet
+SENDER_LAST_SENT_PS: Final = 12
+SENDER_TIMEOUTS: Final = 13
+RECEIVER_MARKED: Final = 14  # marked packets that have reached the receiver
+SENDER_SENT_PS: Final = 16  # when number n left the NIC, at n % 64; NONE if it was sent again
+SENDER_COLUMNS: Final = SENDER_SENT_PS + 64
+WINDOW: Final = 0  # column of ``windows``: the flow's window in packets; its control's words follow
 TEMPLATE: Final = 64  # bytes of a flow's header templates: data, then acknowledgement
 
 # Packets that reached a host or a control plane and belong to no flow, in order.
@@ -142,6 +164,7 @@ class State(NamedTuple):
     """All arrays of a fabric except the switches' memory. Python may change them only between runs of the engine.
 
     ``packets`` has a row per packet; ``words`` and ``octets`` are views of the same memory as words and bytes.
+    ``senders`` and ``windows`` have a row per flow in programs with congestion controls, and are empty in others.
     ``programs`` has the number of each switch's program, from 1 on, or 0 where it has none. Its last row, at index
     NONE, stands for hosts and is 0. ``blocks`` has the memory offset of each switch's descriptors, and ``loops`` the
     address of each program's event loop, by its number. ``wires`` and ``payloads`` are those of
@@ -165,6 +188,8 @@ class State(NamedTuple):
     drops: NDArray[np.int64]
     flows: NDArray[np.int64]
     templates: NDArray[np.uint8]
+    senders: NDArray[np.int64]
+    windows: NDArray[np.float64]
     completions: NDArray[np.int64]
     captures: NDArray[np.int64]
     kicks: NDArray[np.int64]

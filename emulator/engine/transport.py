@@ -7,6 +7,7 @@ question. Packets keep their order, so the numbers missing from the answer are l
 8985, 6.2 and 7; the timer is InfiniBand's, which does not double).
 """
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -56,16 +57,20 @@ from emulator.engine.state import (
     PACKET_FLOW,
     PACKET_KIND,
     PACKET_LENGTH,
+    PACKET_MARKS,
     PACKET_NUMBER,
     PACKET_RECEIVED,
     PACKET_STORED,
     PARSE_BYTES,
+    QUESTION,
     RAW,
     TEMPLATE,
     Integer,
     State,
 )
 from emulator.jit import compiled, inlined
+
+Receive = Callable[[State, int, int], None]
 
 MAX_WINDOW = 62
 """Maximum packets in flight: the receiver's bitmap of arrived packets is one word."""
@@ -131,7 +136,7 @@ def fill_window(state: State, flow: int) -> None:
     flows = state.flows
     end = min(flows[flow, FLOW_LAST], flows[flow, FLOW_UNACKNOWLEDGED] + flows[flow, FLOW_WINDOW])
     while flows[flow, FLOW_NEXT] < end and flows[flow, FLOW_WAITING] == 0:
-        send_data(state, flow, flows[flow, FLOW_NEXT], 0)
+        send_data(state, flow, flows[flow, FLOW_NEXT], 0, 0)
         flows[flow, FLOW_NEXT] += 1
 
 
@@ -146,21 +151,21 @@ def leave_nic(state: State, packet: int) -> None:
 
 
 @inlined
-def send_data(state: State, flow: int, number: int, asks_for_answer: int) -> None:
+def send_data(state: State, flow: int, number: Integer, request: int, tos: Integer) -> None:
     """Put one packet of a flow into its level's queue at the sending NIC."""
     flows = state.flows
     payload = flows[flow, FLOW_TAIL_BYTES] if number == flows[flow, FLOW_LAST] - 1 else flows[flow, FLOW_MTU_BYTES]
     packet = take_packet(state)
     state.packets[packet, PACKET_KIND] = DATA
-    state.packets[packet, PACKET_RECEIVED] = asks_for_answer
+    state.packets[packet, PACKET_RECEIVED] = request
     state.packets[packet, PACKET_NUMBER] = number
-    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, 0)
+    write_headers(state, packet, flow, 0, flows[flow, FLOW_HEADER_BYTES] + payload, tos)
     flows[flow, FLOW_WAITING] += 1
     enqueue(state, flows[flow, FLOW_SOURCE_LINK], packet, flows[flow, FLOW_LEVEL])
 
 
 @inlined
-def send_acknowledgement(state: State, flow: int, kind: Integer) -> None:
+def send_acknowledgement(state: State, flow: int, kind: Integer, marks: Integer) -> None:
     """Send an acknowledgement in the most urgent class; at the NIC it precedes all data."""
     flows = state.flows
     packet = take_packet(state)
@@ -168,6 +173,7 @@ def send_acknowledgement(state: State, flow: int, kind: Integer) -> None:
     state.packets[packet, PACKET_KIND] = kind
     state.packets[packet, PACKET_NUMBER] = flows[flow, FLOW_EXPECTED]
     state.packets[packet, PACKET_RECEIVED] = flows[flow, FLOW_RECEIVED]
+    state.packets[packet, PACKET_MARKS] = marks
     write_headers(state, packet, flow, 1, ACKNOWLEDGEMENT_BYTES, ACKNOWLEDGEMENT_TOS)
     enqueue(state, flows[flow, FLOW_DESTINATION_LINK], packet, LEVELS)
 
@@ -201,32 +207,14 @@ def write_headers(state: State, packet: int, flow: int, direction: int, length: 
 
 
 @inlined
-def deliver(state: State, link: int, packet: int) -> None:
-    """Process a packet that has reached the NIC at the end of a link."""
-    flow = state.packets[packet, PACKET_FLOW]
-    if flow == NONE or state.links[link, LINK_ADDRESS] == CONTROL_PLANE:
-        row = state.scalars[CAPTURES]
-        state.captures[row, CAPTURE_LINK] = link
-        state.captures[row, CAPTURE_PACKET] = packet
-        state.captures[row, CAPTURE_TIME_PS] = state.scalars[NOW_PS]
-        state.scalars[CAPTURES] += 1
-        return
-    octets, at = state.octets, octets_of(state, packet)
-    address = np.int64(0)
-    for index in range(4):
-        address = address << 8 | np.int64(octets[at + _DESTINATION + index])
-    if address != state.links[link, LINK_ADDRESS]:
-        state.scalars[MISDELIVERED] += 1
-    elif state.packets[packet, PACKET_KIND] == DATA:
-        receive_data(state, flow, packet)
-    else:
-        receive_acknowledgement(state, flow, packet)
-    release_packet(state, packet)
+def receive_unmarked_data(state: State, flow: int, packet: int) -> None:
+    """Process a data packet at a receiver that ignores marks."""
+    receive_data(state, flow, packet, 0)
 
 
 @inlined
-def receive_data(state: State, flow: int, packet: int) -> None:
-    """Process a data packet at the receiver."""
+def receive_data(state: State, flow: int, packet: int, marks: Integer) -> None:
+    """Process a data packet at the receiver; acknowledgements tell so many marks."""
     flows, number = state.flows, state.packets[packet, PACKET_NUMBER]
     expected, received = flows[flow, FLOW_EXPECTED], flows[flow, FLOW_RECEIVED]
     in_order = number == expected
@@ -243,11 +231,11 @@ def receive_data(state: State, flow: int, packet: int) -> None:
     flows[flow, FLOW_RECEIVED] = received
     flows[flow, FLOW_UNANSWERED] += 1
     complete = in_order and expected == flows[flow, FLOW_LAST]
-    asks_for_answer = state.packets[packet, PACKET_RECEIVED] == 1
+    request = state.packets[packet, PACKET_RECEIVED]
     # Acknowledge the packet that fills the last gap at once: the sender may have its whole window in flight.
-    is_urgent = complete or not in_order or had_gaps or asks_for_answer
+    is_urgent = complete or not in_order or had_gaps or request != 0
     if is_urgent or flows[flow, FLOW_UNANSWERED] >= flows[flow, FLOW_ACKNOWLEDGE_EVERY]:
-        send_acknowledgement(state, flow, ANSWER if asks_for_answer else ACKNOWLEDGEMENT)
+        send_acknowledgement(state, flow, ANSWER if request == QUESTION else ACKNOWLEDGEMENT, marks)
     if complete:
         row = state.scalars[COMPLETIONS]
         state.completions[row, 0], state.completions[row, 1] = flow, state.scalars[NOW_PS]
@@ -271,6 +259,38 @@ def receive_acknowledgement(state: State, flow: int, packet: int) -> None:
         fill_window(state, flow)
 
 
+def delivery(receive_data: Receive, receive_acknowledgement: Receive) -> Receive:
+    """Return the function that processes a packet of which the NIC at the end of a link is reached."""
+
+    @inlined
+    def deliver(state: State, link: int, packet: int) -> None:
+        """Process a packet that has reached the NIC at the end of a link."""
+        flow = state.packets[packet, PACKET_FLOW]
+        if flow == NONE or state.links[link, LINK_ADDRESS] == CONTROL_PLANE:
+            row = state.scalars[CAPTURES]
+            state.captures[row, CAPTURE_LINK] = link
+            state.captures[row, CAPTURE_PACKET] = packet
+            state.captures[row, CAPTURE_TIME_PS] = state.scalars[NOW_PS]
+            state.scalars[CAPTURES] += 1
+            return
+        octets, at = state.octets, octets_of(state, packet)
+        address = np.int64(0)
+        for index in range(4):
+            address = address << 8 | np.int64(octets[at + _DESTINATION + index])
+        if address != state.links[link, LINK_ADDRESS]:
+            state.scalars[MISDELIVERED] += 1
+        elif state.packets[packet, PACKET_KIND] == DATA:
+            receive_data(state, flow, packet)
+        else:
+            receive_acknowledgement(state, flow, packet)
+        release_packet(state, packet)
+
+    return deliver
+
+
+deliver = delivery(receive_unmarked_data, receive_acknowledgement)
+
+
 @inlined
 def send_lost(state: State, flow: int, expected: int, received: int, end: int) -> None:
     """Resend every missing number below ``end`` once; otherwise the first one that was overtaken.
@@ -280,7 +300,7 @@ def send_lost(state: State, flow: int, expected: int, received: int, end: int) -
     flows, number, later = state.flows, expected, received
     while number < end or is_overtaken(later):
         if number > flows[flow, FLOW_RETRANSMITTED]:
-            send_again(state, flow, number, 0)
+            send_again(state, flow, number, 0, 0)
             if number >= end:
                 return
         number += 1
@@ -298,11 +318,11 @@ def is_overtaken(later: int) -> bool:
 
 
 @inlined
-def send_again(state: State, flow: int, number: int, asks_for_answer: int) -> None:
+def send_again(state: State, flow: int, number: Integer, request: int, tos: Integer) -> None:
     """Resend a number, and record that all numbers up to it have been resent."""
     state.flows[flow, FLOW_RETRANSMITTED] = number
     state.flows[flow, FLOW_RETRANSMISSIONS] += 1
-    send_data(state, flow, number, asks_for_answer)
+    send_data(state, flow, number, request, tos)
 
 
 @inlined
@@ -316,5 +336,5 @@ def time_out(state: State, flow: int) -> None:
     if flows[flow, FLOW_PROGRESS_PS] + TIMEOUT_PS <= now_ps:
         flows[flow, FLOW_PROGRESS_PS] = now_ps
         flows[flow, FLOW_ASKED] = flows[flow, FLOW_NEXT]
-        send_again(state, flow, flows[flow, FLOW_UNACKNOWLEDGED], 1)
+        send_again(state, flow, flows[flow, FLOW_UNACKNOWLEDGED], QUESTION, 0)
     schedule_timer(state, flow, flows[flow, FLOW_PROGRESS_PS] + TIMEOUT_PS)

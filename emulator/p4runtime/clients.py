@@ -60,6 +60,11 @@ class Clients:
         self._streams[stream] = role.name, send
         self._inform(role.name, informed)
 
+    def is_in_use(self, stream: int, role: str, election_id: int | None) -> bool:
+        """Return whether another stream of the role bids an election id."""
+        bids = self._arbitrations[role].bids if role in self._arbitrations else {}
+        return election_id is not None and any(bids[other] == election_id for other in bids if other != stream)
+
     def leave(self, stream: int) -> None:
         """Remove a stream that has made a bid."""
         role, _ = self._streams.pop(stream)

@@ -1,7 +1,7 @@
 """One device of the server: its switch, its clients and its pipeline."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import grpc
@@ -13,6 +13,7 @@ from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
 from emulator.p4runtime.digests import Digests
 from emulator.p4runtime.errors import (
+    BatchError,
     RequestError,
     failed_precondition,
     invalid_argument,
@@ -25,7 +26,7 @@ from emulator.p4runtime.reconciliation import difference
 from emulator.p4runtime.roles import Permissions
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.update_log import UpdateLog
-from emulator.p4runtime.write import write_update
+from emulator.p4runtime.write import write_batch, write_update
 from emulator.switch import EmulatedSwitch
 
 SendPacket = Callable[[str, bytes], None]
@@ -143,6 +144,20 @@ class Device:
             # Clients match this text.
             raise failed_precondition("No forwarding pipeline config set for this device")
         return self._target
+
+    def load(self, updates: Sequence[p4r.Update]) -> None:
+        """Commit the pipeline of the fabric, and carry out updates without a controller.
+
+        Raises RequestError, which has a line for each update that failed; the others are done.
+        """
+        config = None if self._program is None else self._program.message
+        for _ in self.configure(p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT, config):
+            pass
+        try:
+            write_batch(self.require_target(), updates)
+        except BatchError as error:
+            failed = [result.message for result in error.results if result.canonical_code]
+            raise RequestError(error.code, "\n".join(failed)) from error
 
     def addressed(self) -> Target:
         """Return what reads and writes mean: a saved pipeline that waits for its commit, or else the committed one.

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emulator.p4runtime.errors import invalid_argument
+from emulator.p4runtime.wrapped_config import unwrapped
 
 
 class _Part(BaseModel):
@@ -183,9 +184,9 @@ class DeviceConfig(_Part):
 
 
 def read_device_config(data: bytes) -> DeviceConfig:
-    """Read a BMv2 JSON. Raises RequestError, INVALID_ARGUMENT, if the data is not one."""
+    """Read a BMv2 JSON, also one in BMv2's own message. Raises RequestError, INVALID_ARGUMENT, if it is not one."""
     try:
-        document = json.loads(data)
+        document = json.loads(unwrapped(data))
         canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
         config = DeviceConfig.model_validate(document)
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,7 @@ from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.errors import invalid_argument, unimplemented
+from emulator.p4runtime.wrapped_config import unwrapped
 
 
 class Programs(Protocol):
@@ -34,7 +35,9 @@ class ProgramsOfFabric:
     def compile(self, device_config: bytes) -> Program:
         """See Programs."""
         try:
-            program = compile_program(device_config.decode(), drop_port=self._drop_port, is_wired=self._is_wired)
+            program = compile_program(
+                unwrapped(device_config).decode(), drop_port=self._drop_port, is_wired=self._is_wired
+            )
         except UnsupportedError as error:
             raise unimplemented(f"the program cannot run: {error}") from None
         except ValueError as error:

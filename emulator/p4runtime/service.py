@@ -83,6 +83,14 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         """Held by whoever reads or writes the switches."""
         return self._exclusive
 
+    def load(self, switch: str, updates: Iterable[p4r.Update]) -> None:
+        """Set the pipeline of a switch and carry out updates, as a controller would; call it before serving.
+
+        Raises RequestError, which has a line for each update that failed.
+        """
+        device = next(device for device in self._devices.values() if device.switch.name == switch)
+        device.load(list(updates))
+
     def alone(self, switch: EmulatedSwitch) -> "P4RuntimeService":
         """Return this service for one of its switches, with the same device, streams and pipeline."""
         service = copy.copy(self)

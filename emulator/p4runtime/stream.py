@@ -21,6 +21,7 @@ from emulator.p4runtime.errors import (
 _LAST_WORDS_S = 1.0
 _FIRST_BID_S = 10.0
 """A stream that belongs to no device after so long is ended."""
+_LEAVES_WITHIN_S, _LOOK_S = 0.5, 0.01
 MAX_WAITING = 1_000
 """Messages that wait for a slow client. A stream with more is ended; packets and news of idle entries are dropped."""
 _DROPPABLE = frozenset({"packet", "idle_timeout_notification"})
@@ -82,7 +83,7 @@ class StreamSession:
     async def _receive(self, request: p4r.StreamMessageRequest) -> None:
         match request.WhichOneof("update"):
             case "arbitration":
-                self._bid(request.arbitration)
+                await self._bid(request.arbitration)
             case "packet":
                 await self._packet_out(request.packet)
             case "digest_ack":
@@ -94,7 +95,7 @@ class StreamSession:
                 reason = unimplemented(f"a stream message of type {other} is not supported")
                 self._report(reason, p4r.StreamError(other=p4r.StreamOtherError()))
 
-    def _bid(self, update: p4r.MasterArbitrationUpdate) -> None:
+    async def _bid(self, update: p4r.MasterArbitrationUpdate) -> None:
         device = self._devices.get(update.device_id)
         if self._device is not None and device is not self._device:
             raise failed_precondition(f"the stream belongs to device {self._device.switch.device_id}")
@@ -102,10 +103,17 @@ class StreamSession:
             raise not_found(f"there is no device {update.device_id}")
         device.require_power()
         election_id = U128.decode(update.election_id) if update.HasField("election_id") else None
+        await self._wait_for_leaving(device, update.role.name, election_id)
         device.clients.bid(self._stream, update.role, election_id, self._send)
         if self._device is None:
             self._device = device
             self._stop_listening = device.switch.power.listen(self._note_power_lost)
+
+    async def _wait_for_leaving(self, device: Device, role: str, election_id: int | None) -> None:
+        """Let a stream end that has the same election id: its client may have left a moment ago, and come again."""
+        until_s = self._loop.time() + _LEAVES_WITHIN_S
+        while device.clients.is_in_use(self._stream, role, election_id) and self._loop.time() < until_s:
+            await asyncio.sleep(_LOOK_S)
 
     def _note_power_lost(self) -> None:
         # A switch may go down in another thread, which advances the fabric's time.

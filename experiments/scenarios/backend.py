@@ -12,7 +12,7 @@ from experiments.scenarios.switch_kind import SwitchKind
 from policies.enforcement import Enforcement
 from topologies.steering import Steering
 from topologies.targets import Target
-from workloads.scenario import ProfileSource, Scenario
+from workloads.scenario import CongestionControlChoice, ProfileSource, Scenario
 from workloads.workload import TorchWorkload
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ def unsupported_on(
     """Return why a back end cannot run a valid scenario with this enforcement, or None where it can."""
     if switch is SwitchKind.OVS and (reason := _unsupported_on_openvswitch(scenario)) is not None:
         return reason
+    if scenario.congestion_control is not None:
+        if backend is not Backend.EMULATOR:
+            return "congestion_control: only the emulator has hosts with one; expected --on emulator"
+        if (reason := _unknown_control(scenario.congestion_control)) is not None:
+            return reason
     match backend:
         case Backend.SIMULATOR:
             if not scenario.reads_ports:
@@ -102,6 +107,16 @@ def unsupported_on(
                     f"not with {pcie.nics_per_switch}"
                 )
             return None
+
+
+def _unknown_control(choice: CongestionControlChoice) -> str | None:
+    from experiments.scenarios.emulated_network import chosen_control
+
+    try:
+        chosen_control(choice)
+    except ValueError as error:
+        return f"congestion_control: {error}"
+    return None
 
 
 def _unsupported_on_real_hosts(scenario: Scenario) -> str | None:

@@ -56,7 +56,8 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
     jobs = training_jobs(scenario, fabric)
     isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
     connections = open_connections(jobs, fabric)
-    network = EmulatedNetwork(routing, jobs, connections, scenario.scale or default_scale(fabric))
+    scale = scenario.scale or default_scale(fabric)
+    network = EmulatedNetwork(routing, jobs, connections, scale, scenario.congestion_control)
     install_routing(network.emulated, routing, only=fabric.ordinary_switches)
     exclusive = asyncio.Lock()
     async with AsyncExitStack() as stack:

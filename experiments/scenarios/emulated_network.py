@@ -8,6 +8,8 @@ import numpy as np
 
 from emulator.clock import Clock
 from emulator.compiler.program import compile_program
+from emulator.congestion import FIXED, CongestionControl
+from emulator.congestion.registry import find_control
 from emulator.engine.transport import MAX_WINDOW
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.host_options import HostOptions
@@ -22,6 +24,7 @@ from topologies.fabric import Fabric
 from topologies.routing import Routing
 from workloads.jobs import TrainingJob
 from workloads.replay import StartTransfer
+from workloads.scenario import CongestionControlChoice
 
 SLOWEST_LINK_BPS = 400e6
 """The rate of the slowest link after rates are divided by the default scale.
@@ -35,11 +38,19 @@ class EmulatedNetwork:
 
     clock: Clock
 
-    def __init__(self, routing: Routing, jobs: Sequence[TrainingJob], connections: Connections, scale: float) -> None:
+    def __init__(
+        self,
+        routing: Routing,
+        jobs: Sequence[TrainingJob],
+        connections: Connections,
+        scale: float,
+        congestion: CongestionControlChoice | None = None,
+    ) -> None:
         self.fabric = fabric = routing.fabric
         opened = [flow for groups in connections.values() for flows in groups.values() for flow in flows]
         hops = max((len(routing.hashed_path(five_tuple)) for five_tuple in opened), default=0)
-        options = HostOptions(window_packets=_window_packets(fabric, hops, scale))
+        control = FIXED if congestion is None else chosen_control(congestion)
+        options = HostOptions(window_packets=_window_packets(fabric, hops, scale), congestion_controls=(control,))
         program = compile_program(PROGRAM.read_text())
         self.emulated = EmulatedFabric(as_emulated(fabric), program, options, rate_scale=scale)
         self.scale = scale
@@ -137,6 +148,17 @@ class EmulatedNetwork:
         )
         self._sampled_ps, self._sampled_bytes = now_ps, sent
         return sample
+
+
+def chosen_control(choice: CongestionControlChoice) -> CongestionControl | str:
+    """Return the congestion control that a scenario names.
+
+    Raises:
+        ValueError: It is not registered, or has no such parameter.
+    """
+    if choice.name == FIXED and not choice.parameters:
+        return FIXED
+    return find_control(choice.name).with_parameters(choice.parameters)
 
 
 def as_emulated(fabric: Fabric) -> Fabric:

@@ -19,7 +19,8 @@ _FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.(?:py|pyi|p4|proto|yaml|toml|txtpb)")
 _IN_FOLDER = re.compile(rf"(?:{'|'.join(_FOLDERS)})/[\w./-]*")
 _DOTTED = re.compile(rf"(?:{'|'.join(_FOLDERS)})(?:\.\w+)+")
 _DEFINED_IN = re.compile(r"`([\w.]+)` \(`([\w/]+\.(?:py|p4|proto))`\)")
-_OTHERS = {"trainyard.policies", "trainyard.json", "trainyard.db"}  # an entry-point group, and files
+_OTHERS = {"trainyard.policies", "trainyard.congestion_controls", "trainyard.json", "trainyard.db"}
+"""Entry-point groups, and files."""
 _CHANGELOG = ROOT / "CHANGELOG.md"  # names what was there at the time
 
 

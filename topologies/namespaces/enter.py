@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--hosts")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(arguments)
-    return run_in(Place(given.owner, given.keeper, given.network, given.hosts), partial(_execute, given.command))
+    return run_in(Place(given.owner, given.keeper, given.network, given.hosts), partial(execute, given.command))
 
 
 def run_in(place: Place, work: Callable[[], NoReturn]) -> int:
@@ -153,7 +153,7 @@ def _begin(relayed: list[signal.Signals]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*relayed, signal.SIGCHLD})
 
 
-def _execute(command: list[str]) -> NoReturn:
+def execute(command: list[str]) -> NoReturn:
     """Execute a command in place of this process; exit with 127 where that fails."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)

@@ -38,6 +38,8 @@ class FabricNamespaces:
         receiving_core: The core on which hosts take what arrives; None: that of the process that passes frames.
         has_switch_cables: Whether the cables between switches are pairs of interfaces, too, as Open vSwitch needs them;
             the emulator has them inside.
+        are_plain: Whether hosts have the addresses of their subnets, and nothing else. Otherwise they reach all others
+            through switches that route by addresses alone.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class FabricNamespaces:
         *,
         receiving_core: int | None = None,
         has_switch_cables: bool = False,
+        are_plain: bool = False,
     ) -> None:
         self.fabric = fabric
         self.mtu_bytes = mtu_bytes
         self.receiving_core = receiving_core
         self.has_switch_cables = has_switch_cables
+        self.are_plain = are_plain
         self.is_rootless = os.geteuid() != 0
         self._ownership = Ownership.of_this_process()
         self._names = {host: self._ownership.host_name(host, number) for number, host in enumerate(fabric.hosts)}
@@ -196,7 +200,7 @@ class FabricNamespaces:
         nics = self.fabric.nics[host]
         return keeper.HostPlan(
             self._names[host],
-            host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes),
+            host_nics(self.fabric, host, _INTERFACES, self.mtu_bytes, are_plain=self.are_plain),
             [self._fabric_end(nic) for nic in nics],
         )
 

@@ -66,6 +66,8 @@ class HostNic:
         address: Its IPv4 address, as text.
         rate_bps: What its link carries.
         mtu_bytes: The longest IP packet.
+        prefix_length: Length of its subnet's prefix, for a NIC that has its address and nothing else: no route, no
+            neighbour, and no limit to what it sends. None: a NIC of a fabric whose switches route by addresses alone.
     """
 
     interface: str
@@ -73,6 +75,7 @@ class HostNic:
     address: str
     rate_bps: float
     mtu_bytes: int
+    prefix_length: int | None = None
 
 
 def class_of_level(level: int) -> int:
@@ -102,11 +105,14 @@ def configure(nics: list[HostNic]) -> None:
         set_offloads_off(nic.interface)
         address = () if nic.mac is None else ("address", nic.mac)
         run("ip", "link", "set", nic.interface, *address, "mtu", str(nic.mtu_bytes), "up")
+        if nic.prefix_length is not None:
+            run("ip", "address", "replace", f"{nic.address}/{nic.prefix_length}", "dev", nic.interface)
+            continue
         run("ip", "address", "replace", f"{nic.address}/32", "dev", nic.interface)
         neighbour = ("neighbour", "replace", GATEWAY, "lladdr", GATEWAY_MAC, "dev", nic.interface, "nud", "permanent")
         run("ip", *neighbour)
         _limit_rate(nic)
-    for number, nic in enumerate(nics):
+    for number, nic in enumerate(nic for nic in nics if nic.prefix_length is None):
         via = ("via", GATEWAY, "dev", nic.interface, "onlink", "src", nic.address)
         tcp = ("congctl", "cubic", "rto_min", "10ms")
         if number == 0:

@@ -4,7 +4,7 @@ from topologies.fabric import Fabric
 from topologies.namespaces.host_network import HostNic
 
 
-def host_nics(fabric: Fabric, host: str, interfaces: str, mtu_bytes: int) -> list[HostNic]:
+def host_nics(fabric: Fabric, host: str, interfaces: str, mtu_bytes: int, *, are_plain: bool = False) -> list[HostNic]:
     """Return the NICs of a host in order.
 
     Args:
@@ -12,6 +12,7 @@ def host_nics(fabric: Fabric, host: str, interfaces: str, mtu_bytes: int) -> lis
         host: Name of the host.
         interfaces: What the name of an interface begins with; the number of its NIC follows.
         mtu_bytes: The longest IP packet.
+        are_plain: Whether they have the addresses of their subnets, and nothing else.
     """
     return [
         HostNic(
@@ -20,6 +21,7 @@ def host_nics(fabric: Fabric, host: str, interfaces: str, mtu_bytes: int) -> lis
             str(nic.address),
             fabric.links[nic.link].rate_bps,
             mtu_bytes,
+            nic.subnet.length if are_plain else None,
         )
         for nic in fabric.nics[host]
     ]

@@ -16,6 +16,7 @@ from trainyard.cli.lazy_group import LazyCommand, LazyGroup, imported
 
 # The agent parses its own options, so that hosts need none of the packages of the other commands.
 _PASS_OPTIONS_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+_REST_IS_A_COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 class Commands(LazyGroup):
@@ -165,6 +166,11 @@ class Commands(LazyGroup):
         "emulator": LazyCommand(
             imported("trainyard.cli.emulator:emulator"),
             "Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.",
+        ),
+        "host": LazyCommand(
+            imported("trainyard.cli.host:host"),
+            "Run a program in a host of a running emulator, whose hosts are those of --hosts.",
+            _REST_IS_A_COMMAND,
         ),
         "port": LazyCommand(
             imported("trainyard.cli.port:port"), "Enable a port of a switch, or disable it: its cable is down then."

@@ -2,7 +2,11 @@
 
 import asyncio
 import fnmatch
-from collections.abc import Sequence
+import os
+import subprocess  # nosec B404 # sets hosts up, as their topology says
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,16 +14,42 @@ import typer
 
 from emulator.ports import CPU_PORT, DROP_PORT, require_emulated
 from hostlib.addresses import check_host_port, is_local
-from p4src import P4INFO, PROGRAM
 from topologies.fabric import Fabric
-from topologies.files import FileError, read_text
 from topologies.logs import log_to_stderr
+from topologies.namespaces.fabric_namespaces import FabricNamespaces
+from topologies.namespaces.host_network import NetworkError
+from topologies.namespaces.running_hosts import recorded
+from trainyard.cli.emulator_inputs import Given, own_programs, read_given, read_or_refuse, read_packets, read_pipeline
 from trainyard.cli.exits import fail, refuse
-from trainyard.cli.inputs import read_topology
 from trainyard.progress import progress
 
 TopologyOption = Annotated[
-    Path, typer.Option("--topology", metavar="FILE", help="YAML file with a scenario, or with only its topology key.")
+    Path | None,
+    typer.Option(
+        "--topology",
+        metavar="FILE",
+        help="YAML file with a scenario, or with only its topology key; or a topology.json of p4lang's tutorials.",
+    ),
+]
+NumPortsOption = Annotated[
+    int | None, typer.Option("--ports", min=1, max=510, help="In place of a topology: one switch s1 with ports from 0.")
+]
+DeviceOption = Annotated[
+    int, typer.Option("--device-id", min=0, max=2**63 - 1, help="With --ports: the P4Runtime device of the switch.")
+]
+EntriesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--entries", metavar="SWITCH=FILE", help="JSON file with entries that a switch starts with. May be repeated."
+    ),
+]
+PacketsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--packets",
+        metavar="SWITCH=ADDRESS",
+        help="Where programs exchange packets with a switch's ports: ipc://FILE or tcp://HOST:PORT. May be repeated.",
+    ),
 ]
 P4InfoOption = Annotated[
     Path | None, typer.Option("--p4info", metavar="FILE", help="P4Info in text form. Default: Trainyard's own program.")
@@ -45,7 +75,10 @@ PortsOption = Annotated[
     ),
 ]
 CpuPortOption = Annotated[
-    int, typer.Option("--cpu-port", min=0, max=511, help="Port of the program for packets from and to its controller.")
+    int | None,
+    typer.Option(
+        "--cpu-port", min=0, max=511, help="Port of the program for packets from and to its controller. Default: 510."
+    ),
 ]
 DropPortOption = Annotated[
     int, typer.Option("--drop-port", min=0, max=511, help="Egress port of packets that the program drops.")
@@ -67,6 +100,10 @@ WireOption = Annotated[
         "--wire", metavar="NIC=INTERFACE", help="Real interface of a host's NIC, such as h0.0=veth0. May be repeated."
     ),
 ]
+HostsOption = Annotated[
+    bool,
+    typer.Option("--hosts", help="Make every host a network namespace; trainyard host runs programs there. Root only."),
+]
 NamespaceOption = Annotated[
     str | None, typer.Option("--netns", metavar="NAME", help="Network namespace of the interfaces: a name, or a file.")
 ]
@@ -81,22 +118,30 @@ RealTimeOption = Annotated[
 ]
 
 _HIGHEST_TCP_PORT = 65535
+_MTU_BYTES = 1500
+_P4LANG_QUEUE_BYTES = 100_000
+"""Of topologies of p4lang's tutorials: about 64 packets, as on BMv2, whose exercises watch how long a queue is."""
 _NAMED_NAMESPACES = Path("/var/run/netns")
 
 
 def emulator(
-    topology: TopologyOption,
+    topology: TopologyOption = None,
+    ports: NumPortsOption = None,
+    device_id: DeviceOption = 1,
     p4info: P4InfoOption = None,
     json: JsonOption = None,
     program: ProgramOption = None,
+    entries: EntriesOption = None,
+    packets: PacketsOption = None,
     listen: ListenOption = "127.0.0.1:9559",
     port_per_switch: PortsOption = False,
-    cpu_port: CpuPortOption = CPU_PORT,
+    cpu_port: CpuPortOption = None,
     drop_port: DropPortOption = DROP_PORT,
     tls_certificate: CertificateOption = None,
     tls_key: KeyOption = None,
     tls_ca: CaOption = None,
     insecure: InsecureOption = False,
+    hosts: HostsOption = False,
     wire: WireOption = None,
     netns: NamespaceOption = None,
     mtu: MtuOption = None,
@@ -105,16 +150,15 @@ def emulator(
 ) -> None:
     """Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.
 
-    With --wire its hosts are real: frames of network interfaces pass the switches.
+    With --hosts or --wire its hosts are real: frames of network interfaces pass the switches.
     """
-    accepted = read_topology(topology)
-    if (p4info is None) != (json is None):
-        refuse("--p4info and --json: expected both or neither, as they are two files of one pipeline")
+    given = read_given(topology, ports, device_id, entries or [])
+    default = read_pipeline(p4info, json, given)
     try:
         check_host_port(listen, first_port=0)
     except ValueError as error:
         refuse(f"--listen: {error}, got {listen!r}")
-    built = accepted.build()
+    built = given.fabric
     try:
         require_emulated(built)
     except ValueError as error:
@@ -129,11 +173,17 @@ def emulator(
     if not (any(tls_files) or insecure or is_local(listen)):
         refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
     interfaces = _interfaces(built, wire or [])
-    if not interfaces and (netns or mtu or queue_bytes or real_time):
-        refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --wire only")
-    p4info, json = p4info or P4INFO, json or PROGRAM
-    p4info_text, json_text = _read(p4info), _read(json)
-    files_of = _own_programs(built, program or [])
+    if hosts and (interfaces or netns):
+        refuse("--hosts: expected without --wire and --netns, as it makes hosts with interfaces of their own")
+    if hosts and os.geteuid():
+        refuse("--hosts: hosts are network namespaces, which need root")
+    if not (interfaces or hosts) and (netns or mtu or queue_bytes or real_time):
+        refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --hosts or --wire only")
+    sockets = read_packets(packets or [], built)
+    if sockets and (interfaces or hosts):
+        refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
+    texts = read_or_refuse(default[0]), read_or_refuse(default[1])
+    files_of = own_programs(p4info, given) | _own_programs(built, program or [])
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
@@ -149,28 +199,39 @@ def emulator(
             refuse(f"TLS: {error}")
 
     namespace = None if netns is None else Path(netns) if "/" in netns else _NAMED_NAMESPACES / netns
-    wires = Wires(interfaces, namespace, mtu, queue_bytes or QUEUE_BYTES, real_time) if interfaces else None
+    queue_bytes = queue_bytes or (_P4LANG_QUEUE_BYTES if given.is_p4lang else QUEUE_BYTES)
     own = {
-        switch: PipelineTexts(" and ".join(map(str, files)), *map(_read, files)) for switch, files in files_of.items()
+        switch: PipelineTexts(" and ".join(map(str, files)), *map(read_or_refuse, files))
+        for switch, files in files_of.items()
     }
-    try:
-        with progress("compiling the pipeline"):
-            standalone = StandaloneEmulator(
-                *(built, PipelineTexts(f"{p4info} and {json}", p4info_text, json_text)),
-                own=own,
-                cpu_port=cpu_port,
-                drop_port=drop_port,
-                wires=wires,
-            )
-    except InterfaceError as error:
-        refuse(f"--wire: {error}")
-    except ValueError as error:
-        refuse(str(error))
-    log_to_stderr()
-    try:
-        asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
-    except (OSError, ClockEndError) as error:
-        fail(f"the emulator failed: {error}")
+    with ExitStack() as stack:
+        if hosts:
+            try:
+                made = stack.enter_context(_made_hosts(given, mtu))
+            except (NetworkError, OSError) as error:
+                fail(f"--hosts: {error}")
+            interfaces, namespace = made.wires, made.fabric_file
+        wires = Wires(interfaces, namespace, mtu, queue_bytes, real_time) if interfaces else None
+        try:
+            with progress("compiling the pipeline"):
+                standalone = StandaloneEmulator(
+                    *(built, PipelineTexts(f"{default[0]} and {default[1]}", *texts)),
+                    own=own,
+                    cpu_port=cpu_port if cpu_port is not None else given.cpu_port or CPU_PORT,
+                    drop_port=drop_port,
+                    wires=wires,
+                    entries=given.entries,
+                    packets=sockets,
+                )
+        except InterfaceError as error:
+            refuse(f"--wire: {error}")
+        except ValueError as error:
+            refuse(str(error))
+        log_to_stderr()
+        try:
+            asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
+        except (OSError, ClockEndError) as error:
+            fail(f"the emulator failed: {error}")
 
 
 def _own_programs(fabric: Fabric, programs: Sequence[str]) -> dict[str, tuple[Path, Path]]:
@@ -208,8 +269,19 @@ def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], s
     return found
 
 
-def _read(path: Path) -> str:
-    try:
-        return read_text(path)
-    except FileError as error:
-        refuse(str(error))
+@contextmanager
+def _made_hosts(given: Given, mtu_bytes: int | None) -> Iterator[FabricNamespaces]:
+    """Make the hosts as network namespaces, for other commands to find, until the block ends."""
+    fabric, mtu_bytes = given.fabric, mtu_bytes or _MTU_BYTES
+    with FabricNamespaces(fabric, mtu_bytes, are_plain=given.is_p4lang) as namespaces, recorded(namespaces):
+        for host, commands in given.commands.items():
+            for command in commands:
+                _set_up(host, namespaces.command(host, "sh", "-c", command), command)
+        yield namespaces
+
+
+def _set_up(host: str, entering: list[str], command: str) -> None:
+    """Run a command in a host; one that fails is told, as the host may do without."""
+    ended = subprocess.run(entering, capture_output=True, text=True, check=False)  # nosec B603 # the file's own commands
+    if ended.returncode:
+        print(f"{host}: {command}: {ended.stderr.strip() or f'exit status {ended.returncode}'}", file=sys.stderr)

@@ -38,7 +38,7 @@ from trainyard.cli.output import PrintableConsole, number_table
 from trainyard.cli.report_files import ReportFiles
 from trainyard.progress import progress
 from workloads.loading import SHIPPED_SCENARIOS
-from workloads.scenario import ProfileSource, Scenario
+from workloads.scenario import CongestionControlChoice, ProfileSource, Scenario
 
 if TYPE_CHECKING:
     from experiments.scenarios.backend import RunPolicy
@@ -69,6 +69,10 @@ ShowOutputOption = Annotated[
     typer.Option("--show-output", help="With --on namespaces or mininet: print what the programs of jobs print."),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed to use instead of the scenario's own.")]
+CongestionControlOption = Annotated[
+    str | None,
+    typer.Option("--congestion-control", metavar="NAME", help="With --on emulator: congestion control of hosts."),
+]
 FailuresOption = Annotated[
     bool, typer.Option("--failures", help="Run a mix on a fabric in which a cable fails, then a switch.")
 ]
@@ -104,6 +108,7 @@ def run(
     switch: SwitchOption = SwitchKind.EMULATOR,
     real_time: RealTimeOption = False,
     show_output: ShowOutputOption = False,
+    congestion_control: CongestionControlOption = None,
     allow_policy_import: AllowPolicyImportOption = False,
 ) -> None:
     """Run a scenario under each policy and compare GPU utilisation and iteration times."""
@@ -116,6 +121,9 @@ def run(
     if show_output:
         _show_output()
     accepted, sha256 = read_hashed_scenario(scenario, allow_policy_import=allow_policy_import)
+    if congestion_control is not None:
+        choice = CongestionControlChoice(name=congestion_control)
+        accepted = accepted.model_copy(update={"congestion_control": choice})
     if (problem := unsupported_on(accepted, on, enforcement, switch)) is not None:
         refuse(f"{scenario}: {problem}")
     if seed is not None:

@@ -43,10 +43,12 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
             cpu_port: int,
             drop_port: int,
             wires: object,
+            entries: Mapping[str, object],
+            packets: Mapping[str, object],
         ) -> None:
-            assert (cpu_port, drop_port, wires) == (510, 511, None)
+            assert (cpu_port, drop_port, wires, packets) == (510, 511, None, {})
             assert pipeline[1:] == (P4INFO.read_text(), PROGRAM.read_text())
-            assert not own
+            assert own.keys() == entries.keys()
             self._fabric = fabric
 
         async def serve(self, address: str, *, port_per_switch: bool, tls: object) -> None:
@@ -224,8 +226,8 @@ def test_an_entry_of_the_program_that_cannot_be_is_told_in_one_line(
         (["--wire", "h0.0"], "got 'h0.0'"),
         (["--wire", "h0.0=a", "--wire", "h0.0=b"], "--wire: h0.0 has two interfaces"),
         (["--wire", "h0.0=a", "--wire", "h1.0=a"], "--wire: a is the interface of two NICs"),
-        (["--real-time"], "--netns, --mtu, --queue-bytes and --real-time: expected with --wire only"),
-        (["--netns", "lab"], "expected with --wire only"),
+        (["--real-time"], "--netns, --mtu, --queue-bytes and --real-time: expected with --hosts or --wire only"),
+        (["--netns", "lab"], "expected with --hosts or --wire only"),
         (["--wire", "h0.0=a", "--mtu", "9001"], "--mtu"),
     ],
 )
@@ -235,3 +237,57 @@ def test_wires_that_cannot_be_are_refused(
     ended = trainyard("emulator", "--topology", write({"topology": _DUMBBELL}), *options)
     assert (ended.exit_code, served) == (2, [])
     assert problem in ended.stderr
+
+
+def test_a_number_of_ports_takes_the_place_of_a_topology(
+    trainyard: Trainyard, served: list[tuple[Fabric, str]]
+) -> None:
+    result = trainyard("emulator", "--ports", "3", "--device-id", "7")
+    assert (result.exit_code, result.stderr) == (0, "")
+    ((fabric, _),) = served
+    assert fabric.device_ids == {"s1": 7}
+    assert [link.source_port for link in fabric.links_from["s1"]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--topology and --ports: expected one of them"),
+        (("--ports", "2", "--entries", "s1"), "--entries: expected SWITCH=FILE, got 's1'"),
+        (("--ports", "2", "--entries", "s2=x.json"), "--entries: the topology has no switch 's2'; it has s1"),
+        (("--ports", "2", "--entries", "s1=none.json"), "none.json"),
+        (("--ports", "2", "--packets", "s1=file"), "--packets s1: expected ipc://FILE or tcp://HOST:PORT, got 'file'"),
+        (("--ports", "2", "--packets", "s1=ipc://a", "--packets", "s1=ipc://b"), "--packets: s1 is given twice"),
+    ],
+)
+def test_what_a_switch_is_to_have_is_refused_by_name(
+    trainyard: Trainyard, served: list[tuple[Fabric, str]], options: tuple[str, ...], said: str
+) -> None:
+    result = trainyard("emulator", *options)
+    assert (result.exit_code, served) == (2, [])
+    assert said in result.stderr
+
+
+def test_a_topology_of_p4langs_tutorials_names_its_programs(
+    trainyard: Trainyard, served: list[tuple[Fabric, str]], tmp_path: Path
+) -> None:
+    entries = {"p4info": str(P4INFO), "bmv2_json": str(PROGRAM)}
+    files = {name: tmp_path / f"{name}.json" for name in ("s1", "s2", "topology")}
+    files["s1"].write_text(json.dumps(entries))
+    files["s2"].write_text(json.dumps(entries | {"bmv2_json": "other.json"}))
+    topology = {
+        "hosts": {"h1": {"ip": "10.0.1.1/24", "mac": "08:00:00:00:01:11"}},
+        "switches": {"s1": {"runtime_json": str(files["s1"])}, "s2": {"runtime_json": str(files["s2"])}},
+        "links": [["h1", "s1-p1"], ["s1-p2", "s2-p1"]],
+    }
+    files["topology"].write_text(json.dumps(topology))
+    result = trainyard("emulator", "--topology", files["topology"])
+    assert (result.exit_code, served) == (2, [])
+    assert "other.json" in result.stderr
+    files["s2"].write_text(json.dumps(entries))
+    assert trainyard("emulator", "--topology", files["topology"]).exit_code == 0
+    assert [fabric.switches for fabric, _ in served] == [("s1", "s2")]
+    topology["links"][0][1] = "s9-p1"  # type: ignore[index]
+    files["topology"].write_text(json.dumps(topology))
+    result = trainyard("emulator", "--topology", files["topology"])
+    assert "topology.json: links[0][1]: expected a host, or a switch and its port as s1-p1" in result.stderr
