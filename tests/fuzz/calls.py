@@ -22,12 +22,11 @@ from tests.fuzz.raw import RawConnections
 from tests.fuzz.servers import Server, Usage, num_processes
 from tests.fuzz.targets import CONTROLLER_SERVICES, SWITCH_SERVICES, Called, Method, call
 from tests.fuzz.templates import GROUPS, HOSTS, JOBS, TOKENS, arbitration
+from tests.patience import PATIENCE_S
 
 PROBE_PROCESSOR_S = 5.0
 """Of the controller's processor time, within which a small call must be answered, whatever else goes on. A busy machine
 may keep everybody waiting, so that the wall clock does not tell."""
-PROBE_S = 30.0
-"""Within which it must be answered at the latest, also by a controller that does nothing."""
 MOST_PROCESSES = 12
 _TOPOLOGY = {"kind": "dumbbell", "hosts_per_side": 2, "host_link_gbps": 100, "bottleneck_gbps": 100}
 _CALLS_PER_CHANNEL = 30
@@ -174,7 +173,7 @@ def _probing(target: _Target, found: Callable[[str, str], None]) -> Iterator[Non
                 began_s, processor_s = time.monotonic(), target.server.processor_s()
                 problem = ""
                 try:
-                    list(ask(b"", timeout=PROBE_S))
+                    list(ask(b"", timeout=PATIENCE_S))
                 except grpc.RpcError as error:
                     problem = f"{error.code()}, "
                 used_s = target.server.processor_s() - processor_s
@@ -279,7 +278,7 @@ class _Campaign:
     def _jobs(self, target: _Target) -> list[tuple[Any, ...]] | None:
         """Return what the registry holds; None where the question is refused, as a rate limit may do."""
         try:
-            answers = list(target.connected().unary_stream(LIST_JOBS.method.path)(b"", timeout=PROBE_S))
+            answers = list(target.connected().unary_stream(LIST_JOBS.method.path)(b"", timeout=PATIENCE_S))
         except grpc.RpcError:
             return None
         states = [state for octets in answers for state in operations.JobPage.FromString(octets).states]
