@@ -5,7 +5,8 @@ The same calls give the same results, to the picosecond, on every machine.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ from emulator.observations import Capture, Completion, Drops, PacketIn, Progress
 from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.programs_by_switch import ProgramsBySwitch
+from emulator.snapshot import Loop, Snapshot
 from emulator.switch import EmulatedSwitch
 from emulator.tails import ROOM_BYTES, Tails
 from topologies.addressing import FiveTuple, switch_mac
@@ -89,6 +91,7 @@ class EmulatedFabric:
         require_free(fabric, "drop port", drop_port)
         if cpu_port == drop_port:
             raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
+        self._cpu_port = cpu_port
         self._arena = Arena()
         self._timers = IdleTimers(self._time_ps)
         shapes = {name: self._programs.resources_of(name) for name in fabric.switches}
@@ -309,6 +312,38 @@ class EmulatedFabric:
         self._programs.put(switch, program)
         self._state = self._state._replace(loops=self._state.loops[:0])
 
+    # ---- copies -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy of the engine as it stands, which runs by ``loop`` and leaves the fabric alone.
+
+        Raises ValueError for a fabric on several cores.
+        """
+        if len(self._states) > 1:
+            raise ValueError("a fabric on several cores cannot be copied; trace packets on one core")
+        self._show_programs()
+        return Snapshot(self._state, self._arena.words)
+
+    @property
+    def loop(self) -> Loop:
+        """Event loop of the programs that the switches have."""
+        return self._loop()
+
+    @property
+    def program_numbers(self) -> Mapping[Program, int]:
+        """Programs that the switches have, with the numbers by which the engine knows them."""
+        return MappingProxyType(self._programs.numbers)
+
+    def link_into(self, switch: str, port: int) -> int:
+        """Return the link by which packets arrive at a port. Raises ValueError for an unknown switch or port."""
+        self._require_switch(switch)
+        if port == self._cpu_port:
+            return self._cpu_link(switch)
+        for link in self.fabric.links_from[switch]:
+            if link.source_port == port:
+                return self.fabric.reverse(link.index)
+        raise ValueError(f"switch {switch!r} has no cable at port {port}")
+
     # ---- failures ---------------------------------------------------------------------------------------------------
 
     def set_link(self, link: int, *, up: bool) -> None:
@@ -497,7 +532,7 @@ class EmulatedFabric:
         for index, switch in enumerate(self.switches.values()):
             self._state.programs[index] = self._programs.number(switch.name) if switch.is_ready else 0
 
-    def _loop(self) -> Callable[[s.State, NDArray[np.uint64], int], None]:
+    def _loop(self) -> Loop:
         """Return the event loop: that of the one program, or those of all in turn."""
         if len(self._programs.numbers) == 1:
             return next(iter(self._programs.numbers)).run

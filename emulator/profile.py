@@ -84,6 +84,10 @@ class ProfileMemory:
 
     # ---- members ----------------------------------------------------------------------------------------------------
 
+    def member_at(self, place: int) -> int | None:
+        """Return the id of the member at an arena offset, None if there is none."""
+        return next((member_id for member_id, at in self._member_places.items() if at == place), None)
+
     def member_place(self, member_id: int) -> int:
         """Return the offset of a member's action."""
         self._require_member(member_id)

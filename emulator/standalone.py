@@ -29,6 +29,8 @@ from emulator.packet_io.messages import PacketAddress
 from emulator.packet_io.packet_sockets import packet_sockets
 from emulator.ports import CPU_PORT, DROP_PORT
 from emulator.real_time import RealTime, RealTimeError
+from emulator.tracing.packet_trace import trace_packet
+from emulator.tracing.steps import PacketTrace
 from emulator.wall_clock import WallClock
 from emulator.wired_fabric import QUEUE_BYTES, WiredFabric
 from topologies.fabric import Fabric
@@ -196,10 +198,10 @@ class StandaloneEmulator:
                 passing = asyncio.create_task(self._to_the_end(self._clock.run(END_PS)))
             host, _, first_port = address.rpartition(":")
             if port_per_switch:
-                serving = serve_each(service, host, int(first_port), tls, emulated.set_port)
+                serving = serve_each(service, host, int(first_port), tls, emulated.set_port, self._trace)
                 ports = await stack.enter_async_context(serving)
             else:
-                port = await stack.enter_async_context(serve(service, address, tls, emulated.set_port))
+                port = await stack.enter_async_context(serve(service, address, tls, emulated.set_port, self._trace))
                 ports = dict.fromkeys(emulated.switches, port)
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, passing.cancel)
@@ -208,6 +210,9 @@ class StandaloneEmulator:
             self._print_addresses({name: f"{host}:{port}" for name, port in ports.items()})
             with suppress(asyncio.CancelledError):
                 await passing
+
+    def _trace(self, switch: str, port: int, octets: bytes, length: int | None) -> PacketTrace:
+        return trace_packet(self._emulated, switch, port, octets, length=length)
 
     @staticmethod
     async def _to_the_end(passing: Awaitable[object]) -> None:

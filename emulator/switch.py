@@ -234,6 +234,15 @@ class EmulatedSwitch:
         """Return the time since an entry's last hit, or since its insertion."""
         return max(0, self._timers.now_ps() - self.last_hit_ps(table, key))
 
+    def entry_at(self, table: str, slot: int) -> tuple[EntryKey, EntryAction]:
+        """Return the entry whose slot is at an arena offset. Raises NotFoundError where there is none."""
+        found = self._table(table)
+        for key, action in self._entries[table].items():
+            place = self._slots[table].counter_offset(self._words[table][key], key.priority)
+            if place - found.counter_offset == slot:
+                return key, action
+        raise NotFoundError(f"table {table!r} has no entry at {slot}")
+
     def set_default(self, table: str, action: ActionCall | None) -> None:
         """Replace the default action; None restores the program's own."""
         found = self._table(table)
@@ -274,6 +283,10 @@ class EmulatedSwitch:
     def members(self, profile: str) -> Mapping[int, ActionCall]:
         """Return the members' actions by id."""
         return MappingProxyType(self._profile(profile).members)
+
+    def member_at(self, profile: str, place: int) -> int | None:
+        """Return the member whose action is at an arena offset; None for an action of an action set."""
+        return self._profile(profile).member_at(place)
 
     def insert_group(
         self,

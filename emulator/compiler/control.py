@@ -9,7 +9,7 @@ from enum import Enum
 
 from emulator.compiler.actions import ACTION_PARAMETERS, ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, constant, tuple_of, word
-from emulator.compiler.functions import Function, function_name
+from emulator.compiler.functions import Function, function_name, tell
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
 from emulator.compiler.tables import MatchKind, Resources, Table
@@ -86,17 +86,22 @@ class ControlCompiler:
         if "expression" in node:
             with part_of(node):
                 condition = ExpressionCompiler(self._layout).value(node["expression"])
-            return [f"step = {self._number(node['true_next'])} if {condition} else {self._number(node['false_next'])}"]
+            source = node.get("source_info", {}).get("source_fragment", "")
+            told = tell("condition", repr(node["name"]), repr(source), condition)
+            step = f"step = {self._number(node['true_next'])} if {condition} else {self._number(node['false_next'])}"
+            return [told, step]
         if "action_id" in node:
             number = self._resources.action_numbers[node["action_id"]]
-            return [*self._actions.lines(number), f"step = {self._number(node['next_node'])}"]
+            told = tell("statement", repr(node["name"]))
+            return [told, *self._actions.lines(number), f"step = {self._number(node['next_node'])}"]
         table = self._resources.tables[node["name"]]
         if table.is_statement:
             [action] = table.actions
             default, following = node["base_default_next"], node["next_tables"]
             # A table without a key never hits.
             way = "__MISS__" if _result(node) is _Result.HIT else action.name
-            return [*self._actions.lines(action.number), f"step = {self._number(following.get(way, default))}"]
+            told = tell("statement", repr(action.name))
+            return [told, *self._actions.lines(action.number), f"step = {self._number(following.get(way, default))}"]
         return self._after(node, table, f"{self._function_name(table.name)}({NODE_PARAMETERS})")
 
     def _after(self, node: Json, table: Table, called: str) -> list[str]:
@@ -166,7 +171,7 @@ class ControlCompiler:
         return Function(f"{self._function_name(table.name)}_lookup", NODE_PARAMETERS, lines)
 
     def _apply(self, node: Json, table: Table) -> Function:
-        lines = ["hit = False", "call = U(0)"]
+        lines = [tell("applies"), "hit = False", "call = U(0)"]
         default = f"memory[block + U({self._resources.table_descriptor(table) + DEFAULT})]"
         if table.key:
             lines += [
@@ -179,6 +184,7 @@ class ControlCompiler:
             ]
         else:
             lines.append(f"call = {default}")
+        lines.append(tell("table", repr(table.name), "slot" if table.key else "0", "call"))
         lines += [f"number = {_NO_ACTION}", "if call != U(0):", "    number = memory[call]", "    data = call + U(1)"]
         for position, action in enumerate(table.actions):
             keyword = "elif" if position else "if"

@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+TELL = "#: "
+"""Start of a line that is a comment until its packets are traced."""
+
 
 @dataclass(frozen=True)
 class Function:
@@ -16,6 +19,11 @@ class Function:
         """Return the definition as Python source."""
         body = "\n".join(f"    {line}" for line in self.lines) or "    pass"
         return f"@njit(**INNER_OPTIONS)\ndef {self.name}({self.parameters}):\n{body}\n"
+
+
+def tell(what: str, *arguments: str) -> str:
+    """Return the line that tells what happens, where a packet is traced (``emulator.tracing``), and else a comment."""
+    return f"{TELL}tell.{what}({', '.join(arguments)})"
 
 
 def function_name(kind: str, number: int, name: str) -> str:

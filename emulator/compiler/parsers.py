@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, tuple_of, word
-from emulator.compiler.functions import Function, function_name
+from emulator.compiler.functions import Function, function_name, tell
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import WORD_BITS, Header, Json, Layout, Stack, UnsupportedError, part_of
 from emulator.compiler.references import branches
@@ -203,7 +203,7 @@ class _StateCompiler:
 
     def lines(self) -> list[str]:
         """Return the state's statements."""
-        lines: list[str] = []
+        lines: list[str] = [tell("parser_state", repr(self._state["name"]))]
         where = _place(self._state)
         for operation in self._state["parser_ops"]:
             lookahead = _Lookahead()

@@ -63,7 +63,7 @@ from emulator.ports import DROP_PORT, NUM_PORTS
 
 _EMULATOR = Path(__file__).resolve().parent.parent
 
-_PYTHON_ALONE = {"p4runtime", "packet_io", "testing"}
+_PYTHON_ALONE = {"p4runtime", "packet_io", "testing", "tracing"}
 """Folders with nothing that becomes machine code."""
 
 _CONSTANT = re.compile(r"\bU\((0x[0-9a-f]+|\d+)\)")

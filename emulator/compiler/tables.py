@@ -56,6 +56,7 @@ class Action:
     name: str
     number: int
     parameter_bits: tuple[int, ...]
+    parameter_names: tuple[str, ...] = ()
 
     @cached_property
     def parameter_words(self) -> list[int]:
@@ -293,7 +294,12 @@ def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     meters = {node["name"]: _meter(node, layout) for node in program.get("meter_arrays", ())}
     tables: dict[str, Table] = {}
     actions = [
-        Action(action["name"], number, tuple(parameter["bitwidth"] for parameter in action["runtime_data"]))
+        Action(
+            action["name"],
+            number,
+            tuple(parameter["bitwidth"] for parameter in action["runtime_data"]),
+            tuple(str(parameter.get("name", "")) for parameter in action["runtime_data"]),
+        )
         for number, action in enumerate(program["actions"])
     ]
     action_numbers = {action["id"]: number for number, action in enumerate(program["actions"])}

@@ -9,6 +9,7 @@ from finsy.proto import gnmi_grpc, p4r_grpc
 from emulator.p4runtime.addresses import require_free
 from emulator.p4runtime.decoding import DecodingInterceptor
 from emulator.p4runtime.gnmi import InterfaceService, SetPort
+from emulator.p4runtime.packet_traces import PacketTraces, TracePacket
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
 
@@ -36,17 +37,21 @@ async def serve(
     address: str = "127.0.0.1:0",
     credentials: ServerTls | None = None,
     set_port: SetPort | None = None,
+    trace: TracePacket | None = None,
 ) -> AsyncIterator[int]:
     """Serve all switches until the block ends; yields the TCP port, which the system chooses for port 0.
 
     A request may have up to MAX_REQUEST_BYTES; longer ones are refused with RESOURCE_EXHAUSTED. ``set_port`` is the
-    fabric's, for gNMI, and called while the service's ``exclusive`` is held. Raises OSError, naming the address, if it
-    cannot be bound, and the errors of ``ServerTls.credentials``.
+    fabric's, for gNMI, and ``trace`` follows a packet through the fabric; both are called while the service's
+    ``exclusive`` is held. Raises OSError, naming the address, if it cannot be bound, and the errors of
+    ``ServerTls.credentials``.
     """
     server = grpc.aio.server(interceptors=(DecodingInterceptor(),), options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
     interfaces = InterfaceService(service.switches, service.exclusive, set_port)
     gnmi_grpc.add_gNMIServicer_to_server(interfaces, server)
+    if trace is not None:
+        PacketTraces(trace, service.exclusive).add_to(server)
     secrets = credentials and credentials.credentials()
     require_free(address)
     try:
@@ -70,6 +75,7 @@ async def serve_each(
     first_port: int = 0,
     credentials: ServerTls | None = None,
     set_port: SetPort | None = None,
+    trace: TracePacket | None = None,
 ) -> AsyncIterator[Mapping[str, int]]:
     """Serve every switch on a TCP port of its own until the block ends; yields the ports by switch name.
 
@@ -80,6 +86,6 @@ async def serve_each(
         ports = {}
         for number, switch in enumerate(service.switches):
             address = f"{host}:{first_port + number if first_port else 0}"
-            serving = serve(service.alone(switch), address, credentials, set_port)
+            serving = serve(service.alone(switch), address, credentials, set_port, trace)
             ports[switch.name] = await stack.enter_async_context(serving)
         yield ports

@@ -167,6 +167,10 @@ class Commands(LazyGroup):
             imported("trainyard.cli.emulator:emulator"),
             "Run the switches of a topology in wall-clock time and serve P4Runtime for them until SIGTERM or SIGINT.",
         ),
+        "trace-packet": LazyCommand(
+            imported("trainyard.cli.trace_packet:trace_packet"),
+            "Show what would happen to a packet in the switches of a running emulator, step by step; nothing changes.",
+        ),
         "host": LazyCommand(
             imported("trainyard.cli.host:host"),
             "Run a program in a host of a running emulator, whose hosts are those of --hosts.",

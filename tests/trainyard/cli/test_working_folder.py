@@ -50,6 +50,7 @@ _ARGUMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "unpin": (("gpt", *NOBODY),),
     "emulator": (("--topology", "missing.yaml"),),
     "port": (("127.0.0.1:1", "t0", "1", "down"),),
+    "trace-packet": (("127.0.0.1:1", "t0", "1", "00"),),
     "completion": (("bash",), ("zsh",), ("fish",)),
     "runtime": (("status", "--address", "127.0.0.1:1", "--clients", "missing"),),
 }

@@ -1,0 +1,1 @@
+"""Traces of single packets through an emulated fabric."""

@@ -1,0 +1,46 @@
+"""Machine-code functions as the Python that they are written in, so that somebody can look on.
+
+A function that is compiled keeps its Python function, whose globals hold other compiled functions. A plain namespace
+has the same names with Python functions in place of all of these; some may be replaced by name.
+"""
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Returns what stands in place of a function."""
+
+
+class PlainFunctions:
+    """Plain namespaces that know each other; ``wrappers`` replace functions by their names."""
+
+    def __init__(self, wrappers: Mapping[str, Wrapper]) -> None:
+        self._wrappers = wrappers
+        self._namespaces: dict[int, dict[str, Any]] = {}
+        self._functions: dict[FunctionType, Callable[..., Any]] = {}
+
+    def namespace(self, names: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Return the plain form of a module's names; ``more`` are names that are added."""
+        if id(names) in self._namespaces:
+            return self._namespaces[id(names)]
+        found = self._namespaces[id(names)] = dict(names) | more
+        for name, value in names.items():
+            is_own = isinstance(value, FunctionType) and value.__globals__ is names
+            python = value if is_own else getattr(value, "py_func", None)
+            if isinstance(python, FunctionType):
+                found[name] = self._function(python)
+            elif name in self._wrappers and callable(value):
+                found[name] = self._wrappers[name](value)
+        return found
+
+    def _function(self, function: FunctionType) -> Callable[..., Any]:
+        if function not in self._functions:
+            names = self.namespace(function.__globals__)
+        if function not in self._functions:
+            kept = function.__name__, function.__defaults__, function.__closure__
+            plain = FunctionType(function.__code__, names, *kept)
+            plain.__kwdefaults__ = function.__kwdefaults__
+            wrapper = self._wrappers.get(function.__name__)
+            self._functions[function] = wrapper(plain) if wrapper else plain
+        return self._functions[function]
