@@ -529,8 +529,8 @@ class EmulatedFabric:
         """Tell the engine which switches have which program, and let it go on with any of them."""
         for state in self._states:
             state.scalars[s.PROGRAM] = next(iter(self._programs.numbers.values()))
-        for index, switch in enumerate(self.switches.values()):
-            self._state.programs[index] = self._programs.number(switch.name) if switch.is_ready else 0
+        numbers = [self._programs.number(name) if switch.is_ready else 0 for name, switch in self.switches.items()]
+        self._state.programs[: len(numbers)] = numbers
 
     def _loop(self) -> Loop:
         """Return the event loop: that of the one program, or those of all in turn."""

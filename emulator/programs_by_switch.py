@@ -36,6 +36,7 @@ class ProgramsBySwitch:
             self._first = next(iter(by_switch.values()))
         self.drop_port = self._first.drop_port
         self._by_switch: dict[str, Program] = {}
+        self._number_of: dict[str, int] = {}
         self.numbers: dict[Program, int] = {self._first: 1}
         for name, one in by_switch.items():
             self.require_fitting(one)
@@ -71,10 +72,11 @@ class ProgramsBySwitch:
         if program not in self.numbers:
             taken = {*self.numbers.values()}
             self.numbers[program] = next(number for number in count(1) if number not in taken)
+        self._number_of = {name: self.numbers[one] for name, one in self._by_switch.items()}
 
     def number(self, switch: str) -> int:
         """Return the number of a switch's program, 0 where it has none."""
-        return self.numbers[self._by_switch[switch]] if switch in self._by_switch else 0
+        return self._number_of.get(switch, 0)
 
     def resources_of(self, switch: str) -> Resources:
         """Return the objects of a switch's program."""
