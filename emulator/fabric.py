@@ -250,7 +250,7 @@ class EmulatedFabric:
     def packet_out(self, switch: str, octets: bytes) -> None:
         """Send a packet from a switch's control plane into its CPU port now.
 
-        Raises ValueError for more bytes than a packet stores, and for an unknown switch.
+        Raises ValueError for more bytes than a packet of its program may have, and for an unknown switch.
         """
         self._require_switch(switch)
         self._inject(self._cpu_link(switch), octets)

@@ -1,11 +1,12 @@
 """Machine-code functions as the Python that they are written in, so that somebody can look on.
 
 A function that is compiled keeps its Python function, whose globals hold other compiled functions. A plain namespace
-has the same names with Python functions in place of all of these; some may be replaced by name.
+has the same names with Python functions in place of all of these; some may be replaced by name. So have the variables
+that a function takes from an enclosing one, and the emulator's modules that it names.
 """
 
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -30,6 +31,8 @@ class PlainFunctions:
             python = value if is_own else getattr(value, "py_func", None)
             if isinstance(python, FunctionType):
                 found[name] = self._function(python)
+            elif isinstance(value, ModuleType) and value.__name__.startswith("emulator."):
+                found[name] = _PlainModule(self.namespace(vars(value)))
             elif name in self._wrappers and callable(value):
                 found[name] = self._wrappers[name](value)
         return found
@@ -38,9 +41,24 @@ class PlainFunctions:
         if function not in self._functions:
             names = self.namespace(function.__globals__)
         if function not in self._functions:
-            kept = function.__name__, function.__defaults__, function.__closure__
-            plain = FunctionType(function.__code__, names, *kept)
+            cells = tuple(map(self._cell, function.__closure__ or ()))
+            plain = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
             plain.__kwdefaults__ = function.__kwdefaults__
             wrapper = self._wrappers.get(function.__name__)
             self._functions[function] = wrapper(plain) if wrapper else plain
         return self._functions[function]
+
+    def _cell(self, cell: CellType) -> CellType:
+        """Return a variable of an enclosing function, with the Python function in place of a compiled one."""
+        python = getattr(cell.cell_contents, "py_func", cell.cell_contents)
+        return CellType(self._function(python)) if isinstance(python, FunctionType) else cell
+
+
+class _PlainModule:
+    """A module whose names are those of a plain namespace."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        return self._names[name]

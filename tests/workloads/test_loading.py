@@ -29,7 +29,7 @@ def test_numbers_need_no_sign_in_the_exponent(written: str, read: float, documen
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("sede",), 1, "sede: unknown key; expected one of compute_jitter, events, hash, jobs, measure,"),
+        (("sede",), 1, "sede: unknown key; expected one of compute_jitter, congestion_control, events, hash, jobs,"),
         (("topology", "colour"), "red", "topology.colour: unknown key; expected one of bottleneck_gbps,"),
         (
             ("topology", "kind"),

@@ -10,6 +10,7 @@ from finsy.proto import p4r
 
 from emulator.entries import ActionCall
 from emulator.fabric import EmulatedFabric
+from emulator.observations import Capture
 from emulator.p4runtime.bytestrings import encode_value
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
 from emulator.p4runtime.server import serve
@@ -21,6 +22,7 @@ from p4src import P4INFO, PROGRAM
 from tests.emulator.fabrics import advance, emulated, exact, five_tuple, routing_of, star, write_entries
 from tests.emulator.p4runtime.clients import advice, bid, run, set_pipeline
 from tests.emulator.packets import ipv4_packet
+from tests.patience import PATIENCE_S
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import flow_hash
 
@@ -176,16 +178,21 @@ def test_packets_go_to_and_come_from_the_cpu_port(trainyard_pipeline: Pipeline) 
                 out_port = result.fabric.links[to_h1].source_port if "port" in field.name else 0
                 message.metadata.add(metadata_id=field.id, value=encode_value(out_port))
             await client.send(p4r.StreamMessageRequest(packet=message))
-            too_long = p4r.PacketOut(payload=bytes(600), metadata=message.metadata)
-            await client.send(p4r.StreamMessageRequest(packet=too_long))
-            assert "keeps 512" in (await client.receive()).error.message
-            advance(result, NEXT_PS)
-            (capture,) = result.captured()
-            assert (capture.link, capture.octets[-19:]) == (to_h1, b"from the controller")
+            long = p4r.PacketOut(payload=bytes(range(1, 151)) * 4, metadata=message.metadata)
+            await client.send(p4r.StreamMessageRequest(packet=long))
+            captures: list[Capture] = []
+            async with asyncio.timeout(PATIENCE_S):
+                while len(captures) < 2:
+                    await asyncio.sleep(0.01)
+                    advance(result, result.now_ps + NEXT_PS)
+                    captures += result.captured()
+            assert [capture.link for capture in captures] == [to_h1, to_h1]
+            assert captures[0].octets.endswith(b"from the controller")
+            assert captures[1].octets == long.payload  # longer than what the engine stores
             key = exact(*((getattr(connection, name), bits) for name, bits in FLOW_KEY.items()))
             result.switches["s"].insert("ingress.flow", key, ActionCall("ingress.steer", (99,)))
             result.inject(result.fabric.nics["h0"][0].link, ipv4_packet(connection, payload=b"to the controller"))
-            advance(result, 2 * NEXT_PS)
+            advance(result, result.now_ps + NEXT_PS)
             service.deliver(result.packets_in())
             assert (await client.receive()).packet.payload.endswith(b"to the controller")
 

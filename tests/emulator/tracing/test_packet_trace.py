@@ -13,6 +13,7 @@ from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall, GroupReference
 from emulator.fabric import EmulatedFabric
+from emulator.host_options import HostOptions
 from emulator.tracing.packet_trace import trace_next, trace_packet
 from emulator.tracing.steps import (
     Arrived,
@@ -182,9 +183,10 @@ def _level(trace: PacketTrace) -> int:
     return next(step.level for step in trace.steps if isinstance(step, Queued))
 
 
-def test_the_next_packet_of_a_flow_is_traced_before_it_comes_and_the_fabric_does_the_same() -> None:
+@pytest.mark.parametrize("control", ["fixed", "dctcp"])
+def test_the_next_packet_of_a_flow_is_traced_before_it_comes_and_the_fabric_does_the_same(control: str) -> None:
     fabric = dumbbell(2)
-    result = emulated(fabric)
+    result = emulated(fabric, HostOptions(congestion_controls=(control,)))
     flows = [result.add_flow(five_tuple(fabric, f"h{n}", f"h{n + 2}")) for n in range(2)]
     for flow in flows:
         result.start_transfer(flow, 200_000)
