@@ -15,7 +15,6 @@ from emulator.ageing import IdleTimers
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
 from emulator.congestion.control import CongestionControl
-from emulator.crew import Crew
 from emulator.engine import state as s
 from emulator.engine.build import (
     FLOW_ARRAYS,
@@ -36,6 +35,7 @@ from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, Sender, TraceKind, TraceRow
+from emulator.part_threads import PartThreads
 from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.programs_by_switch import ProgramsBySwitch
@@ -103,7 +103,7 @@ class EmulatedFabric:
         self._states = with_borders([first_state(*arguments) for _ in range(cores)], self._partition)
         self._state.blocks[:] = [blocks[name] for name in fabric.switches]
         self._require_one_program(*used)
-        self._crew = Crew(used[0].run) if cores > 1 else None
+        self._threads = PartThreads(used[0].run) if cores > 1 else None
         self.switches: Mapping[str, EmulatedSwitch] = {
             name: EmulatedSwitch(
                 name,
@@ -164,10 +164,10 @@ class EmulatedFabric:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
             pause_ps = min(until_ps, max(self.now_ps, self._timers.next_ps))
-            if self._crew is None:
+            if self._threads is None:
                 run(self._state, self._arena.words, pause_ps)
             else:
-                self._crew.run(self._states, self._arena.words, pause_ps)
+                self._threads.run(self._states, self._arena.words, pause_ps)
             self._collect()
             if completions := self._take_completions():
                 return completions
@@ -411,12 +411,12 @@ class EmulatedFabric:
 
         ``packet_hops`` divided by it bounds the gain from several cores.
         """
-        return int(self._state.border[CRITICAL_HOPS]) if self._crew else self.packet_hops
+        return int(self._state.border[CRITICAL_HOPS]) if self._threads else self.packet_hops
 
     @property
     def thread_ids(self) -> tuple[int, ...]:
         """The kernel's numbers of the threads that run beside the caller's own."""
-        return self._crew.thread_ids if self._crew else ()
+        return self._threads.thread_ids if self._threads else ()
 
     @property
     def misdelivered(self) -> int:

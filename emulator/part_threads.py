@@ -16,7 +16,7 @@ from emulator.engine.state import State
 from emulator.engine.windows import ORDERS, RUNS, order
 
 
-class Crew:
+class PartThreads:
     """Runs the states of a fabric's parts, all at once. ``run_part`` is the event loop of the fabric's program."""
 
     def __init__(self, run_part: Callable[..., Any]) -> None:
