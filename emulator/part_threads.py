@@ -1,7 +1,7 @@
 """Threads that run the parts of a fabric, one for each core but the caller's own.
 
 They stay in machine code between runs, where they wait for the next one; a thread returns to Python only to be given
-other arrays, after some have grown.
+other arrays, after some have grown. A forked process, which has none of the threads, starts its own.
 """
 
 import threading
@@ -33,9 +33,10 @@ class PartThreads:
     def run(self, states: Sequence[State], memory: NDArray[Any], until_ps: int) -> None:
         """Advance all parts as ``run_part`` does."""
         arrays = tuple(array for state in states for array in state)
-        if len(arrays) + 1 != len(self._arrays) or any(
-            old is not new for old, new in zip(self._arrays, (*arrays, memory), strict=True)
-        ):
+        is_same = len(arrays) + 1 == len(self._arrays) and all(
+            old is new for old, new in zip(self._arrays, (*arrays, memory), strict=True)
+        )
+        if not is_same or not all(thread.is_alive() for thread in self._threads):
             self._replace(states, memory)
             self._arrays = (*arrays, memory)
         self._run_part(states[0], memory, until_ps)

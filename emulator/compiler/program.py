@@ -149,6 +149,8 @@ class Program:
     is_wired: bool
     digest: str
     controls: tuple[CongestionControl, ...] = field(default=(), compare=False)
+    plain: "Program | None" = field(default=None, compare=False, repr=False)
+    """The same program without controls; None where it is the program itself."""
 
     @cached_property
     def module(self) -> ModuleType:
@@ -178,12 +180,15 @@ class Program:
         return module
 
     def controlled_by(self, controls: tuple[CongestionControl, ...]) -> "Program":
-        """Return the program with these congestion controls compiled in; flows may still do without.
+        """Return the program with these congestion controls in place of its own; flows may still do without.
 
         Raises ValueError for a control whose functions cannot be imported by name.
         """
-        source = self.source.replace(PLAIN_TRANSPORT, controlled_transport(controls), 1)
-        return replace(self, source=source + BEGIN, controls=controls)
+        plain = self.plain or self
+        if not controls:
+            return plain
+        source = plain.source.replace(PLAIN_TRANSPORT, controlled_transport(controls), 1)
+        return replace(plain, source=source + BEGIN, controls=controls, plain=plain)
 
     @cached_property
     def run(self) -> Callable[..., Any]:

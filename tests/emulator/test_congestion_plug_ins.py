@@ -18,6 +18,7 @@ from emulator.host_options import HostOptions
 from tests.emulator.congested import hosts
 from tests.emulator.fabrics import advance, completion_times, dumbbell, five_tuple, star
 from tests.emulator.marking_program import marked
+from tests.emulator.programs import trainyard
 
 OWN = """
 from emulator.congestion import CongestionControl, Event, Words
@@ -86,6 +87,13 @@ def test_fixed_windows_beside_controls_send_as_in_a_program_without_controls() -
         traces.append((result.take_trace(), [result.retransmissions(flow) for flow in flows], result.packet_hops))
     assert traces[0] == traces[1]
     assert sum(traces[0][1]) > 100
+
+
+def test_a_program_of_one_fabric_gets_the_controls_of_another() -> None:
+    program = trainyard()
+    renewed = program.controlled_by((RENO,)).controlled_by((DCTCP,))
+    assert (renewed.source, renewed.controls) == (program.controlled_by((DCTCP,)).source, (DCTCP,))
+    assert renewed.controlled_by(()).source == program.source
 
 
 @pytest.mark.slow

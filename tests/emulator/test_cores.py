@@ -1,6 +1,8 @@
 """A fabric on several cores does, to the byte, what it does on one."""
 
 import gc
+import subprocess
+import sys
 import threading
 from collections import Counter
 from functools import cache
@@ -118,3 +120,27 @@ def test_captured_packets_are_those_that_one_core_has_however_many_there_are() -
         found.append((emulated.captured(), emulated.packet_hops))
     assert len(found[0][0]) == 5000
     assert found[0] == found[1]
+
+
+FORKING = """
+import os
+import signal
+from random import Random
+from emulator.fabric import EmulatedFabric
+from tests.emulator.loads import drawn_fabric
+from tests.emulator.programs import trainyard
+
+emulated = EmulatedFabric(drawn_fabric(Random(4)), trainyard(), cores=2)
+emulated.run(0)
+child = os.fork()
+if child == 0:
+    signal.alarm(200)  # ends a process that waits for threads it does not have
+    emulated.run(10**9)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+emulated.run(10**9)
+"""
+
+
+def test_a_forked_process_runs_its_copy_of_a_fabric_in_threads_of_its_own() -> None:
+    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=300)

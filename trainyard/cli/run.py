@@ -122,6 +122,8 @@ def run(
         _show_output()
     accepted, sha256 = read_hashed_scenario(scenario, allow_policy_import=allow_policy_import)
     if congestion_control is not None:
+        if not congestion_control:
+            refuse("--congestion-control: expected a name, got ''")
         choice = CongestionControlChoice(name=congestion_control)
         accepted = accepted.model_copy(update={"congestion_control": choice})
     if (problem := unsupported_on(accepted, on, enforcement, switch)) is not None:
