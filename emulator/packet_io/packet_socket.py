@@ -28,7 +28,7 @@ from emulator.packet_io.messages import (
 )
 
 _MOST_WAITING_BYTES = 16 << 20
-"""A program that reads its packets more slowly than they come loses further ones."""
+"""A program that reads its packets more slowly than they come loses further ones, and answers."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -99,11 +99,6 @@ class PacketSocket:
         self._sent[port] += 1
         if self._writer is None or port not in self._ports:
             return
-        if self._writer.transport.get_write_buffer_size() > _MOST_WAITING_BYTES:
-            self._lost += 1
-            if self._lost == 1:
-                _LOG.warning("%s: packets are lost, because nobody reads them in time", self)
-            return
         self._write(Message(Kind.PACKET_OUT, port, len(octets), octets))
 
     def __str__(self) -> str:
@@ -170,6 +165,11 @@ class PacketSocket:
 
     def _write(self, message: Message) -> None:
         if self._writer is not None:
+            if self._writer.transport.get_write_buffer_size() > _MOST_WAITING_BYTES:
+                self._lost += 1
+                if self._lost == 1:
+                    _LOG.warning("%s: packets are lost, because nobody reads them in time", self)
+                return
             with contextlib.suppress(ConnectionError):
                 self._writer.write(framed(message, is_tcp=self.address.is_tcp))
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -179,7 +180,7 @@ def emulator(
         refuse("--hosts: hosts are network namespaces, which need root")
     if not (interfaces or hosts) and (netns or mtu or queue_bytes or real_time):
         refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --hosts or --wire only")
-    sockets = read_packets(packets or [], built)
+    sockets = read_packets(packets or [], built, insecure=insecure)
     if sockets and (interfaces or hosts):
         refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
     texts = read_or_refuse(default[0]), read_or_refuse(default[1])
@@ -282,6 +283,10 @@ def _made_hosts(given: Given, mtu_bytes: int | None) -> Iterator[FabricNamespace
 
 def _set_up(host: str, entering: list[str], command: str) -> None:
     """Run a command in a host; one that fails is told, as the host may do without."""
-    ended = subprocess.run(entering, capture_output=True, text=True, check=False)  # nosec B603 # the file's own commands
+    # What the command leaves running would keep a pipe open.
+    with TemporaryFile("w+", errors="replace") as errors:
+        ended = subprocess.run(entering, stdout=subprocess.DEVNULL, stderr=errors, check=False)  # nosec B603 # its file's
+        errors.seek(0)
+        said = errors.read().strip()
     if ended.returncode:
-        print(f"{host}: {command}: {ended.stderr.strip() or f'exit status {ended.returncode}'}", file=sys.stderr)
+        print(f"{host}: {command}: {said or f'exit status {ended.returncode}'}", file=sys.stderr)

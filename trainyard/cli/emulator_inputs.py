@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.packet_io.messages import PacketAddress
+from hostlib.addresses import is_local
 from p4src import P4INFO, PROGRAM
 from topologies.documents import DocumentError
 from topologies.fabric import Fabric
@@ -93,15 +94,17 @@ def _named_programs(given: Given) -> dict[str, tuple[Path, Path]]:
     return found
 
 
-def read_packets(packets: Iterable[str], fabric: Fabric) -> dict[str, PacketAddress]:
-    """Return the addresses of packet sockets (``SWITCH=ADDRESS``) by switch."""
+def read_packets(packets: Iterable[str], fabric: Fabric, *, insecure: bool) -> dict[str, PacketAddress]:
+    """Return the addresses of packet sockets (``SWITCH=ADDRESS``) by switch; others reach them if ``insecure`` only."""
     found = {}
     for switch, text in _named(packets, "--packets", "SWITCH=ADDRESS").items():
         _require_switch(fabric, switch, "--packets")
         try:
-            found[switch] = PacketAddress.parse(text)
+            address = found[switch] = PacketAddress.parse(text)
         except ValueError as error:
             refuse(f"--packets {switch}: {error}")
+        if address.is_tcp and not (insecure or is_local(f"{address.host}:{address.port}")):
+            refuse(f"--packets {switch}: {address} can be reached from the network, without TLS: give --insecure")
     return found
 
 

@@ -258,6 +258,7 @@ def test_a_number_of_ports_takes_the_place_of_a_topology(
         (("--ports", "2", "--entries", "s1=none.json"), "none.json"),
         (("--ports", "2", "--packets", "s1=file"), "--packets s1: expected ipc://FILE or tcp://HOST:PORT, got 'file'"),
         (("--ports", "2", "--packets", "s1=ipc://a", "--packets", "s1=ipc://b"), "--packets: s1 is given twice"),
+        (("--ports", "2", "--packets", "s1=tcp://0.0.0.0:1"), "tcp://0.0.0.0:1 can be reached from the network"),
     ],
 )
 def test_what_a_switch_is_to_have_is_refused_by_name(
