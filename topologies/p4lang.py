@@ -23,6 +23,7 @@ _KEYS = {"hosts", "switches", "links"}
 _HOST_KEYS = {"ip", "mac", "commands"}
 _SWITCH_KEYS = {"runtime_json", "program", "cpu_port", "cli_input", "priority_queues"}
 _NIC = "eth0"
+_HIGHEST_PORT = 511
 _SWITCH_END = re.compile(r"(?P<switch>.+)-p(?P<port>\d{1,3})")
 _DELAY = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>us|ms|s|)")
 _US = {"": 1.0, "us": 1.0, "ms": 1e3, "s": 1e6}
@@ -116,8 +117,8 @@ class _Reader:
         if "cli_input" in switch:
             self._refuse((*at, "cli_input"), "commands of BMv2's own command line are not supported; use runtime_json")
         port = switch.get("cpu_port")
-        if port is not None and not str(port).isdecimal():
-            self._refuse((*at, "cpu_port"), "expected the number of a port", str(port))
+        if port is not None and not (re.fullmatch(r"\d{1,3}", str(port)) and int(port) <= _HIGHEST_PORT):
+            self._refuse((*at, "cpu_port"), f"expected the number of a port up to {_HIGHEST_PORT}", str(port))
             port = None
         files = {key: switch.get(key) for key in ("runtime_json", "program")}
         for key, value in files.items():

@@ -209,10 +209,15 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
     async def _compiled(self, device_config: bytes) -> Program:
-        """Return a program, compiled by a thread of its own, one after the other."""
+        """Return a program, compiled by a thread of its own, one after the other.
+
+        A thread cannot be stopped, so the next one waits for it even if its client has left.
+        """
         assert self._programs is not None
-        async with self._compiling:
-            return await asyncio.to_thread(self._programs.compile, device_config)
+        await self._compiling.acquire()
+        compiling = asyncio.ensure_future(asyncio.to_thread(self._programs.compile, device_config))
+        compiling.add_done_callback(lambda _: self._compiling.release())
+        return await asyncio.shield(compiling)
 
     def _pushed_device(self, request: p4r.SetForwardingPipelineConfigRequest) -> Device:
         device, permissions = self._primary_device(request)

@@ -218,7 +218,7 @@ def emulator(
                 standalone = StandaloneEmulator(
                     *(built, PipelineTexts(f"{default[0]} and {default[1]}", *texts)),
                     own=own,
-                    cpu_port=cpu_port if cpu_port is not None else given.cpu_port or CPU_PORT,
+                    cpu_port=next(each for each in (cpu_port, given.cpu_port, CPU_PORT) if each is not None),
                     drop_port=drop_port,
                     wires=wires,
                     entries=given.entries,
