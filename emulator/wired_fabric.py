@@ -101,13 +101,13 @@ class WiredFabric(EmulatedFabric):
             files = self._packets.fileno(), self._bell, self._answer_bell
             self._state = attached(self._state, *files, mtu_bytes)
             self._served = self._arena.words
-            program.module.arm_all(self._state)
+            program.functions["arm_all"](self._state)
             # All is compiled now, because nobody is to wait for it once frames pass.
             take_captured(self._state)
             flush(self._state, 0)
             compile_inject(self._state)
             self._state.wires[w.REQUEST] = w.STOP
-            program.module.serve(self._state, self._served)
+            program.functions["serve"](self._state, self._served)
             self._opened = opened.pop_all()
         self._missed = 0
         self._warner = Warner()
@@ -253,7 +253,7 @@ class WiredFabric(EmulatedFabric):
                 if self._has_ended:
                     return
                 self._served = self._arena.words
-                self.program.module.serve(self._state, self._served)
+                self.program.functions["serve"](self._state, self._served)
         except BaseException as error:
             self._failure = error
             os.eventfd_write(self._answer_bell, 1)

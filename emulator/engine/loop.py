@@ -14,6 +14,14 @@ from emulator.engine.replication import REPLICATION_SOURCE
 _SECTION = re.compile(r"^ *# (replication|halts|learns|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
+SHORTEST_SLEEP_NS, BUSY_SLEEP_NS, SHORTEST_WAIT_NS, LONGEST_WAIT_NS = 1_000, 200_000, 100_000, 1_000_000_000
+# So many frames within a time make a busy fabric: frames wait for others there, because every round costs as much as
+# several frames. In any other one each frame goes on at once.
+BUSY_FRAMES, BUSY_WITHIN_PS = 16, 1_000_000_000
+ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the process has left its processor
+STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
+
+
 def loop_source(*, replicates: bool, halts: bool, learns: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
     wanted = {"replication": replicates, "halts": halts, "learns": learns, "wires": is_wired}
@@ -22,7 +30,6 @@ def loop_source(*, replicates: bool, halts: bool, learns: bool, is_wired: bool) 
 
 
 _LEARN_SOURCE = '''
-@njit(**INNER_OPTIONS)
 def learn(state, switch):
     """Capture the digest that ingress has asked for, on the switch's link to nowhere."""
     first = len(state.links) - len(state.ready)
@@ -43,7 +50,6 @@ def learn(state, switch):
 '''
 
 _LOOP_SOURCE = '''
-@njit(forceinline=True, **INNER_OPTIONS)
 def forward(state, memory, switch, packet, port):
     """A packet has passed ingress: it joins a queue of its egress port."""
     # learns
@@ -70,7 +76,6 @@ def forward(state, memory, switch, packet, port):
         enqueue_in_switch(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
 
-@njit(forceinline=True, **INNER_OPTIONS)
 def arrive(state, memory, link, packet):
     """A packet has reached the end of a link: a switch's ingress, or a host."""
     if state.links[link, LINK_UP] == 0:
@@ -118,7 +123,6 @@ def arrive(state, memory, link, packet):
     forward(state, memory, switch, packet, port)
 
 
-@njit(forceinline=True, **INNER_OPTIONS)
 def start(state, memory, link):
     """Send the most urgent packet that waits for an idle link."""
     scalars, links, packets = state.scalars, state.links, state.packets
@@ -194,7 +198,6 @@ def start(state, memory, link):
     put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
 
 
-@njit(cache=True, **OPTIONS)
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
     scalars, calendar, timers = state.scalars, state.calendar, state.timers
@@ -229,24 +232,12 @@ def run(state, memory, until_ps):
 '''
 
 _SERVE_SOURCE = '''
-from emulator.engine.wires import *
-
-SHORTEST_SLEEP_NS, BUSY_SLEEP_NS, SHORTEST_WAIT_NS, LONGEST_WAIT_NS = 1_000, 200_000, 100_000, 1_000_000_000
-# So many frames within a time make a busy fabric: frames wait for others there, because every round costs as much as
-# several frames. In any other one each frame goes on at once.
-BUSY_FRAMES, BUSY_WITHIN_PS = 16, 1_000_000_000
-ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the process has left its processor
-STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
-
-
-@njit(cache=True, **OPTIONS)
 def arm_all(state):
     """Take packets for the first frames."""
     for row in range(BATCH):
         arm(state, row)
 
 
-@njit(cache=True, **OPTIONS)
 def serve(state, memory):
     """Pass frames as the machine's clock goes on, until Python wants the engine to stop.
 

@@ -10,7 +10,6 @@ question. Packets keep their order, so the numbers missing from the answer are l
 from typing import Any, cast
 
 import numpy as np
-from numba import typeof
 from numpy.typing import NDArray
 
 from emulator.engine.events import NEVER_PS, schedule_timer
@@ -66,6 +65,7 @@ from emulator.engine.state import (
     State,
 )
 from emulator.jit import compiled, inlined
+from emulator.native.callable import kind_of
 
 MAX_WINDOW = 62
 """Maximum packets in flight: the receiver's bitmap of arrived packets is one word."""
@@ -109,7 +109,7 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
 def compile_inject(state: State) -> None:
     """Compile ``inject`` for a state, without a packet."""
     arguments = state, 0, np.zeros(0, dtype=np.uint8), 0
-    cast(Any, inject).compile(tuple(map(typeof, arguments)))
+    cast(Any, inject).compile(tuple(map(kind_of, arguments)))
 
 
 @compiled

@@ -1,0 +1,119 @@
+"""Machine code that Python calls: functions compiled for the types of their arguments at the first call."""
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from emulator.native.code import BOOL, BYTE, F64, I64, U64, Array, Kind, LoweringError, Record, llvm_types
+from emulator.native.machine import MachineCode
+from emulator.native.module import Function, Inlined, Module
+
+_ITEMS = {
+    np.dtype(np.uint64): U64,
+    np.dtype(np.int64): I64,
+    np.dtype(np.uint8): BYTE,
+    np.dtype(np.float64): F64,
+}
+_RESULTS = {U64: ctypes.c_uint64, I64: ctypes.c_int64, F64: ctypes.c_double, BOOL: ctypes.c_bool}
+
+
+def kind_of(value: Any) -> Kind:
+    """Return the type of a value of Python in machine code. Raises LoweringError for one that it has none for."""
+    match value:
+        case np.ndarray() if value.dtype in _ITEMS and value.flags.c_contiguous:
+            return _array(value.dtype, value.shape[1:])
+        case bool() | np.bool_():
+            return BOOL
+        case np.uint64():
+            return U64
+        case int() | np.int64():
+            return I64
+        case float():
+            return F64
+        case tuple() if hasattr(value, "_fields"):
+            arrays = [(name, kind_of(array)) for name, array in zip(value._fields, value, strict=True)]
+            return _record(tuple((name, array) for name, array in arrays if isinstance(array, Array)))
+    raise LoweringError(f"a {type(value).__name__}")
+
+
+@cache
+def _array(dtype: np.dtype[Any], row: tuple[int, ...]) -> Array:
+    return Array(_ITEMS[dtype], row)
+
+
+@cache
+def _record(fields: tuple[tuple[str, Array], ...]) -> Record:
+    return Record(fields)
+
+
+class _Argument:
+    """An argument of the last call: its type, and its parts as C passes them; None where it is no array or record."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.kind = kind_of(value)
+        self.parts: tuple[Any, ...] | None = None
+        if isinstance(value, np.ndarray):
+            self.parts = value.ctypes.data, len(value)
+        elif isinstance(value, tuple):
+            shapes = [part for array in value for part in (array.ctypes.data, len(array))]
+            self._shapes = np.array(shapes, dtype=np.int64)
+            self.parts = (self._shapes.ctypes.data,)
+
+
+class Entry:
+    """A function that Python may call: it is compiled for the types of its arguments at the first call.
+
+    Other threads go on while it runs. The arrays of the last call are remembered, because most calls come with the same
+    ones and what C needs of them takes longer than the call.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._made: dict[tuple[Kind, ...], tuple[MachineCode, Callable[..., Any]]] = {}
+        self._last: tuple[list[_Argument], Callable[..., Any]] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the machine code for arguments of these types."""
+        last = self._last
+        if last is not None:
+            parts: list[Any] = []
+            for one, argument in zip(last[0], arguments, strict=True):
+                if one.parts is None and type(argument) is type(one.value):
+                    parts.append(int(argument) if isinstance(argument, np.integer) else argument)
+                elif one.parts is not None and argument is one.value:
+                    parts += one.parts
+                else:
+                    break
+            else:
+                return last[1](*parts)
+        known = [_Argument(argument) for argument in arguments]
+        self._last = known, self.compile(tuple(one.kind for one in known))
+        return self(*arguments)
+
+    def compile(self, kinds: tuple[Kind, ...]) -> Callable[..., Any]:
+        """Return the machine code for arguments of these types; it takes their parts."""
+        if kinds not in self._made:
+            module = Module()
+            result = module.add(self._function, kinds, self._function.name)
+            code = MachineCode(module.text)
+            types = [_of_c(part) for kind in kinds for part in (["ptr"] if isinstance(kind, Record) else llvm_types(kind))]
+            pointer = ctypes.CFUNCTYPE(None if result is None else _RESULTS[str(result)], *types)
+            self._made[kinds] = code, pointer(code.address(self._function.name))
+        return self._made[kinds][1]
+
+
+def _of_c(part: str) -> Any:
+    return ctypes.c_double if part == "double" else ctypes.c_int64
+
+
+class CompiledFunction(Entry, Inlined):
+    """A function of the emulator that both Python and machine code may call."""
+
+    def __init__(self, function: FunctionType) -> None:
+        Inlined.__init__(self, function)
+        Entry.__init__(self, self)

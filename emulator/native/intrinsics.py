@@ -1,0 +1,56 @@
+"""Functions of machine code that have no source: functions of the C library, and a hint to the processor."""
+
+from dataclasses import dataclass
+
+from emulator.native.arithmetic import converted, typed
+from emulator.native.arrays import part
+from emulator.native.code import I64, Array, Code, LoweringError, Value, scalar
+
+_PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+
+
+@dataclass(frozen=True)
+class External:
+    """A function of the C library; numbers of 32 bits are its ``int``s. ``errno`` is not to be had."""
+
+    name: str
+    result_bits: int
+    argument_bits: tuple[int, ...]
+
+    @property
+    def declaration(self) -> str:
+        """What a module says that calls the function."""
+        return f"declare i{self.result_bits} @{self.name}({', '.join(f'i{bits}' for bits in self.argument_bits)})"
+
+    def call(self, code: Code, arguments: list[Value]) -> Value:
+        """Append a call. Raises LoweringError for another number of arguments."""
+        if len(arguments) != len(self.argument_bits):
+            raise LoweringError(f"{self.name} of {len(arguments)} arguments")
+        given = []
+        for bits, argument in zip(self.argument_bits, arguments, strict=True):
+            text = converted(code, typed(argument), I64, cast=True).text
+            given.append(f"i{bits} {text if bits == 64 else code.value(I64, f'trunc i64 {text} to i{bits}').text}")
+        result = code.value(I64, f"call i{self.result_bits} @{self.name}({', '.join(given)})")
+        if self.result_bits == 64:
+            return result
+        return code.value(I64, f"sext i{self.result_bits} {result.text} to i64")
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """Brings an item of an array into the processor's cache without waiting; any index is allowed."""
+
+    declaration = _PREFETCH
+
+    def call(self, code: Code, arguments: list[Value]) -> None:
+        """Append a call for an array and an index."""
+        array, index = arguments
+        if not isinstance(array.kind, Array):
+            raise LoweringError(f"prefetch of a {array.kind}")
+        flat = Value(Array(array.kind.item), (array.parts[0], "0"))
+        place = part(code, flat, [scalar("u64", converted(code, index, I64, cast=True).text)])
+        code.append(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 3, i32 1)")
+
+
+Intrinsic = External | Prefetch
+"""Functions without a source."""
