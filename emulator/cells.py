@@ -4,8 +4,18 @@ from collections.abc import Sequence
 
 from emulator.compiler.layout import WORD_BITS, words_of
 from emulator.compiler.tables import Counter, Register, ValueSet
-from emulator.entries import CounterValue, InvalidRequestError, ResourceExhaustedError
+from emulator.entries import (
+    AlreadyExistsError,
+    CounterValue,
+    FieldMatch,
+    InvalidRequestError,
+    RangeMatch,
+    ResourceExhaustedError,
+)
 from emulator.memory import BYTES, COUNTER_WORDS, PACKETS, Arena
+
+Member = tuple[FieldMatch | RangeMatch, ...]
+"""A member of a value set."""
 
 
 def read_counter(arena: Arena, cell: int) -> CounterValue:
@@ -85,18 +95,19 @@ class ValueSetMemory:
         self._set = value_set
         self._num_words = 1 + value_set.member_words * value_set.size
         self._place = arena.allocate(self._num_words)
-        self._members: tuple[tuple[int, ...], ...] = ()
+        self._members: tuple[Member, ...] = ()
         arena.words[pointer] = self._place
 
     @property
-    def members(self) -> tuple[tuple[int, ...], ...]:
-        """Members: of each a value for every part of the key."""
+    def members(self) -> tuple[Member, ...]:
+        """Members: of each a match for every part of the key."""
         return self._members
 
-    def replace(self, members: Sequence[tuple[int, ...]]) -> None:
-        """Replace all members.
+    def replace(self, members: Sequence[Member]) -> None:
+        """Replace all members; a key is in the set if all its parts match those of a member.
 
-        Raises ResourceExhaustedError for too many, InvalidRequestError for one given twice or that does not fit.
+        Raises ResourceExhaustedError for too many, AlreadyExistsError for one given twice, InvalidRequestError for one
+        that does not fit.
         """
         where = f"value set {self._set.name!r}"
         if len(members) > self._set.size:
@@ -104,19 +115,27 @@ class ValueSetMemory:
         words = [len(members)]
         for member in members:
             if len(member) != len(self._set.widths_bits):
-                raise InvalidRequestError(f"a member of {where} has {len(self._set.widths_bits)} values")
-            for value, bits in zip(member, self._set.widths_bits, strict=True):
-                if not 0 <= value < 1 << bits:
-                    raise InvalidRequestError(f"{where}: {value} does not fit into {bits} bits")
-                words += [value >> WORD_BITS * number & (1 << WORD_BITS) - 1 for number in range(words_of(bits))]
+                raise InvalidRequestError(f"a member of {where} has {len(self._set.widths_bits)} matches")
+            for match, bits in zip(member, self._set.widths_bits, strict=True):
+                for value in _bounds(match, (1 << bits) - 1):
+                    if not 0 <= value < 1 << bits:
+                        raise InvalidRequestError(f"{where}: {value} does not fit into {bits} bits")
+                    words += [value >> WORD_BITS * number & (1 << WORD_BITS) - 1 for number in range(words_of(bits))]
         if len({*members}) < len(members):
-            raise InvalidRequestError(f"{where}: a member is given twice")
+            raise AlreadyExistsError(f"{where}: a member is given twice")
         self._arena.words[self._place : self._place + len(words)] = words
         self._members = tuple(members)
 
     def free(self) -> None:
         """Return all words to the arena."""
         self._arena.free(self._place, self._num_words)
+
+
+def _bounds(match: FieldMatch | RangeMatch, full: int) -> tuple[int, int, int]:
+    """Return the lower end, the upper end and the mask of a match."""
+    if isinstance(match, RangeMatch):
+        return match.low, match.high, full
+    return match.value, match.value, match.mask
 
 
 def _required(where: str, size: int, index: int) -> int:

@@ -1,6 +1,6 @@
 """Multicast groups and clone sessions of one switch, in the memory that compiled code reads."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,10 +26,15 @@ class Replicator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One copy: it leaves by ``port``, and the program sees ``instance``."""
+    """One copy: it leaves by ``port``, and the program sees ``instance``.
+
+    While that port is down, the first of the ``backups`` whose port is up takes its place. If there is none, the copy
+    is made for ``port`` and lost there.
+    """
 
     port: int
     instance: int = 0
+    backups: tuple["Replica", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +54,23 @@ class ReplicationMemory:
     """Multicast groups or clone sessions of a switch, by number.
 
     Compiled code finds them through the word ``pointer``. It is None in a program that copies no packets; groups and
-    sessions are stored all the same. A method that fails raises a ``SwitchError`` and changes nothing.
+    sessions are stored all the same. ``is_up`` tells which ports are. A method that fails raises a ``SwitchError`` and
+    changes nothing.
     """
 
-    def __init__(self, arena: Arena, kind: Replicator, pointer: int | None, ports: Container[int]) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        kind: Replicator,
+        pointer: int | None,
+        ports: Container[int],
+        is_up: Callable[[int], bool] = lambda _: True,
+    ) -> None:
         self._arena = arena
         self._kind = kind
         self._pointer = pointer
         self._ports = ports
+        self._is_up = is_up
         self._found: dict[int, Replication] = {}
         self._blocks: dict[int, tuple[int, int]] = {}
         self._pages: dict[int, int] = {}
@@ -86,6 +100,15 @@ class ReplicationMemory:
         self._require(number)
         self._remove(number)
 
+    def port_changed(self, port: int) -> None:
+        """React to a port that has come up or gone down."""
+        for number, (block, _) in self._blocks.items():
+            replicas = self._found[number].replicas
+            for position, replica in enumerate(replicas):
+                if replica.backups and any(other.port == port for other in (replica, *replica.backups)):
+                    chosen, place = self._chosen(replica), block + REPLICAS + REPLICA_WORDS * position
+                    self._arena.words[place : place + REPLICA_WORDS] = chosen.port, chosen.instance
+
     def free(self) -> None:
         """Return all words to the arena."""
         for number in tuple(self._found):
@@ -100,13 +123,17 @@ class ReplicationMemory:
             return
         level = 0 if replication.level is None else replication.level + 1
         words = [replication.longest_bytes or 0, level, len(replication.replicas)]
-        for replica in replication.replicas:
+        for replica in map(self._chosen, replication.replicas):
             words += [replica.port, replica.instance]
         assert len(words) == REPLICAS + REPLICA_WORDS * len(replication.replicas)
         block = self._arena.allocate(len(words))
         self._arena.words[block : block + len(words)] = words
         self._blocks[number] = block, len(words)
         self._point(number, block)
+
+    def _chosen(self, replica: Replica) -> Replica:
+        """Return the replica or its first backup whose port is up, or the replica itself."""
+        return next((other for other in (replica, *replica.backups) if self._is_up(other.port)), replica)
 
     def _remove(self, number: int) -> None:
         del self._found[number]
@@ -130,19 +157,22 @@ class ReplicationMemory:
         where = f"{self._kind} {number}"
         if not 1 <= number <= self._kind.highest:
             raise InvalidRequestError(f"a {self._kind} has a number within 1 to {self._kind.highest}, not {number}")
-        seen: set[Replica] = set()
-        for replica in replication.replicas:
+        seen: set[tuple[int, int]] = set()
+        for primary in replication.replicas:
+            if any(backup.port == primary.port for backup in primary.backups):
+                raise InvalidRequestError(f"{where}: a replica and its backup both have port {primary.port}")
+        for replica in (one for primary in replication.replicas for one in (primary, *primary.backups)):
             if replica.port not in self._ports:
                 raise InvalidRequestError(f"{where}: the switch has no port {replica.port}")
             if not 0 <= replica.instance <= MAX_INSTANCE:
                 raise InvalidRequestError(
                     f"{where}: an instance must be within 0 to {MAX_INSTANCE}, not {replica.instance}"
                 )
-            if replica in seen:
+            if (replica.port, replica.instance) in seen:
                 raise InvalidRequestError(
                     f"{where}: port {replica.port} with instance {replica.instance} is given twice"
                 )
-            seen.add(replica)
+            seen.add((replica.port, replica.instance))
         if len(replication.replicas) > MAX_REPLICAS:
             raise ResourceExhaustedError(f"{where}: {len(replication.replicas)} replicas are more than {MAX_REPLICAS}")
         if replication.level is not None and not 0 <= replication.level < LEVELS:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from emulator.ageing import Ageing, IdleEntry, IdleTimers
 from emulator.cells import CounterMemory, RegisterMemory, ValueSetMemory, read_counter, write_counter
 from emulator.compiler.tables import Resources, Table
 from emulator.entries import (
@@ -38,7 +39,8 @@ class EmulatedSwitch:
     Names are those of the BMv2 JSON, which are also the ``preamble.name`` of P4Info. A method that fails raises a
     ``SwitchError`` and changes nothing. A switch forwards nothing until ``clear`` has been called, like one without a
     pipeline. Groups may watch any of ``ports``; each is up until ``set_port`` takes it down. ``cpu_port`` connects the
-    switch to its control plane. ``port_names`` has what ports are called, by number, where they have names.
+    switch to its control plane. ``port_names`` has what ports are called, by number, where they have names. ``timers``
+    are those of the fabric, for entries that age.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class EmulatedSwitch:
         ports: Iterable[int] = (),
         cpu_port: int = CPU_PORT,
         port_names: Mapping[int, str] = NO_NAMES,
+        timers: IdleTimers | None = None,
     ) -> None:
         self.name = name
         self.port_names = port_names
@@ -62,6 +65,8 @@ class EmulatedSwitch:
         self._arena = arena
         self._block = block
         self._resources = resources
+        self._timers = timers or IdleTimers()
+        self._ageing = Ageing(self._timers, self.last_hit_ps)
         self._set_up()
 
     def clear(self) -> None:
@@ -69,6 +74,20 @@ class EmulatedSwitch:
         self._free()
         self._set_up()
         self.is_ready = True
+
+    @property
+    def ages(self) -> bool:
+        """Whether the entries of any of its tables age."""
+        return self._resources.ages
+
+    def shadow(self) -> "EmulatedSwitch":
+        """Return an empty switch that takes the same entries, and no packets."""
+        arena = Arena()
+        block = arena.allocate(self._resources.block_words)
+        ports = self.name, self.device_id, arena, block, self._resources, tuple(self.ports), self._cpu_port
+        made = EmulatedSwitch(*ports, self.port_names)
+        made.clear()
+        return made
 
     def shut_down(self) -> None:
         """Lose power: drop pipeline, entries and connections until ``power`` is turned on and ``clear`` called."""
@@ -96,9 +115,11 @@ class EmulatedSwitch:
             for name, meter in resources.meters.items()
         }
         places = {Replicator.GROUP: resources.group_descriptor, Replicator.SESSION: resources.session_descriptor}
+        ports = {*self.ports, self._cpu_port}
         self._replication = {
             kind: ReplicationMemory(
-                self._arena, kind, self._block + place if resources.replicates else None, {*self.ports, self._cpu_port}
+                *(self._arena, kind, self._block + place if resources.replicates else None, ports),
+                is_up=lambda port: port == self._cpu_port or self.ports.is_up(port),
             )
             for kind, place in places.items()
         }
@@ -120,6 +141,7 @@ class EmulatedSwitch:
                 self.insert(table.name, key, action)
 
     def _free(self) -> None:
+        self._ageing.end()
         kinds = (
             *(self._slots, self._profiles, self._meters, self._replication),
             *(self._counters, self._registers, self._value_sets),
@@ -130,7 +152,9 @@ class EmulatedSwitch:
     # ---- ports ------------------------------------------------------------------------------------------------------
 
     def set_port(self, port: int, up: bool) -> None:
-        """Take a port down or bring it up; selectors pass over members that watch a port that is down.
+        """Take a port down or bring it up.
+
+        Selectors pass over members that watch a port that is down, and backup replicas take the place of others.
 
         Raises InvalidRequestError for an unknown port.
         """
@@ -139,6 +163,8 @@ class EmulatedSwitch:
         if self.ports.set(port, up):
             for profile in self._profiles.values():
                 profile.port_changed(port)
+            for replication in self._replication.values():
+                replication.port_changed(port)
 
     # ---- table entries ----------------------------------------------------------------------------------------------
 
@@ -152,6 +178,8 @@ class EmulatedSwitch:
             raise ResourceExhaustedError(f"table {table!r} is full ({found.size} entries)")
         self._slots[table].insert(words, key.priority, self._place(found, key, encoded))
         entries[key], self._words[table][key] = action, words
+        if found.ages:
+            self._arena.words[self._hit_cell(found, key)] = self._timers.now_ps()
 
     def modify(self, table: str, key: EntryKey, action: EntryAction) -> None:
         """Replace the action of an entry; its counter continues."""
@@ -166,6 +194,7 @@ class EmulatedSwitch:
         self._slots[table].delete(self._words_of(table, key), key.priority)
         if found.profile:
             self._profiles[found.profile.name].drop_set((table, key))
+        self._ageing.forget(table, key)
         del self._entries[table][key], self._words[table][key]
 
     def entry(self, table: str, key: EntryKey) -> EntryAction:
@@ -178,6 +207,24 @@ class EmulatedSwitch:
         """Iterate over the entries in order of insertion."""
         self._table(table)
         return iter(list(self._entries[table].items()))
+
+    def set_idle_timeout(self, table: str, key: EntryKey, timeout_ps: int) -> None:
+        """Have an entry told idle whenever nobody has hit it for so long; 0: never."""
+        self._require_ages(table)
+        self._words_of(table, key)
+        self._ageing.set(table, key, timeout_ps)
+
+    def idle_entries(self) -> list[IdleEntry]:
+        """Return the entries that have been told idle since the last call, in order."""
+        return self._ageing.take()
+
+    def last_hit_ps(self, table: str, key: EntryKey) -> int:
+        """Return the time of an entry's last hit, or of its insertion before the first one."""
+        return int(self._arena.words[self._hit_cell(self._require_ages(table), key)])
+
+    def idle_ps(self, table: str, key: EntryKey) -> int:
+        """Return the time since an entry's last hit, or since its insertion."""
+        return max(0, self._timers.now_ps() - self.last_hit_ps(table, key))
 
     def set_default(self, table: str, action: ActionCall | None) -> None:
         """Replace the default action; None restores the program's own."""
@@ -408,6 +455,16 @@ class EmulatedSwitch:
             raise InvalidRequestError(f"table {table!r} has no direct meter")
         counter = self._slots[table].counter_offset(self._words_of(table, key), key.priority)
         return counter - found.counter_offset + found.meter_offset
+
+    def _require_ages(self, table: str) -> Table:
+        found = self._table(table)
+        if not found.ages:
+            raise InvalidRequestError(f"the entries of table {table!r} do not age")
+        return found
+
+    def _hit_cell(self, table: Table, key: EntryKey) -> int:
+        counter = self._slots[table.name].counter_offset(self._words_of(table.name, key), key.priority)
+        return counter - table.counter_offset + table.hit_offset
 
 
 def slots_of(arena: Arena, descriptor: int, table: Table) -> TableSlots | ScannedSlots:

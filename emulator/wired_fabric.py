@@ -21,7 +21,7 @@ from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured, with_packets
 from emulator.engine.queues import flush
 from emulator.engine.transport import compile_inject
-from emulator.fabric import EmulatedFabric
+from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.interfaces import InterfaceError, Interfaces, missed_frames, watch
 from emulator.observations import PacketIn
@@ -76,6 +76,7 @@ class WiredFabric(EmulatedFabric):
         cpu_port: int = CPU_PORT,
     ) -> None:
         options = HostOptions()
+        self._thread: threading.Thread | None = None
         super().__init__(
             fabric,
             program,
@@ -111,8 +112,8 @@ class WiredFabric(EmulatedFabric):
             self._opened = opened.pop_all()
         self._missed = 0
         self._warner = Warner()
-        self._thread: threading.Thread | None = None
         self._pauses = 0
+        self._awaited_ps = 0
         self._resumed_s, self._rounds = time.monotonic(), 0
         self._has_ended = False
         self._failure: BaseException | None = None
@@ -139,19 +140,22 @@ class WiredFabric(EmulatedFabric):
                 await self._start()
             self.is_passing.set()
             while True:
+                self._awaited_ps = self._timers.next_ps
+                until_idle_s = max(0, self._awaited_ps - self._time_ps()) / PS_PER_S
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
+                    async with asyncio.timeout(min(_LOOK_S, until_idle_s)):
                         await self._has_news.wait()
                 self._require_alive()
                 if self.now_ps >= END_PS:
                     return
                 self._warner.look(self.wire_counts)
-                if not self._has_news.is_set():
+                if not self._has_news.is_set() and self._timers.next_ps > self._time_ps():
                     continue
                 async with self.exclusive:
                     self._has_news.clear()
                     self._update_wires()
                     self._collect()
+                    self._timers.run(self._time_ps())
                 deliver(self.packets_in())
         finally:
             loop.remove_reader(self._answer_bell)
@@ -200,6 +204,8 @@ class WiredFabric(EmulatedFabric):
             return
         state = self._state
         state.ready[:] = [switch.is_ready for switch in self.switches.values()]
+        if self._timers.next_ps < self._awaited_ps:
+            self._has_news.set()
         state.wires[w.HAS_TOLD] = 0
         self._resumed_s, self._rounds = time.monotonic(), int(state.wires[w.ROUNDS])
         # A larger arena lies elsewhere: the engine begins again with it.
@@ -237,6 +243,12 @@ class WiredFabric(EmulatedFabric):
             self._state.wires[w.NO_MEMORY] += 1
         else:
             super()._inject(link, octets)
+
+    def _time_ps(self) -> int:
+        """Return the machine's time while frames pass: the engine's stands still while there are none."""
+        if self._thread is None:
+            return self.now_ps
+        return max(self.now_ps, (time.monotonic_ns() - int(self._state.wires[w.START_NS])) * 1000)
 
     def _link_is_up(self, link: int) -> bool:
         carrier = self._carriers.get(link, self._carriers.get(self.fabric.reverse(link), True))

@@ -16,6 +16,7 @@ from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 ACTION_PARAMETERS = "phv, memory, block, data"
 
 _GOLDEN = 0x9E37_79B9_7F4A_7C15  # 2^64 divided by the golden ratio: the step of SplitMix64
+_LONGEST = (1 << 32) - 1  # what truncate can ask for
 _CLONES = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress")
 _WITHOUT_MEMORY = frozenset(
     {
@@ -127,6 +128,8 @@ class ActionCompiler:
             case "generate_digest":
                 assert self._layout.digest_word is not None
                 return [f"{word(self._layout.digest_word)} = {self._list(parameters[1])}"]
+            case "truncate":
+                return self._truncate(parameters[0])
             case assertion if assertion in HALTS:
                 assert self._layout.halt_word is not None
                 failed = f"if not {self._expressions.value(parameters[0])}:"
@@ -143,6 +146,13 @@ class ActionCompiler:
 
     def _ask(self, request: str, source: str) -> str:
         return f"{word(hidden_word(self._layout, request))} = {source}"
+
+    def _truncate(self, length: Json) -> list[str]:
+        """Let at most so many bytes leave; as on BMv2, the least of several lengths counts."""
+        assert self._layout.longest_word is not None
+        longest = word(self._layout.longest_word)
+        lines = [f"longest = min({self._expressions.index(length)}, {constant(_LONGEST)}) + U(1)"]
+        return [*lines, f"if {longest} == U(0) or longest < {longest}:", f"    {longest} = longest"]
 
     def _list(self, number: Json) -> str:
         return f"{self._expressions.words(number, 1)} & {constant(0xFFFF)}"

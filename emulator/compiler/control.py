@@ -203,6 +203,9 @@ class ControlCompiler:
             target = table.meter.target
             colour = self._actions.colour(table.meter, f"slot + U({table.meter_offset})")
             lines.append(f"{word(target.word)} = {colour} & {constant(target.mask)}")
+        if table.ages:
+            assert self._layout.now_word is not None
+            lines.append(f"memory[slot + U({table.hit_offset})] = {word(self._layout.now_word)}")
         if table.profile is None:
             return [*lines, f"call = slot + U({table.action_offset})"]
         lines.append(f"call = memory[slot + U({table.action_offset + 1})]")

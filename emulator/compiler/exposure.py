@@ -65,6 +65,10 @@ class _Exposure:
             union["name"]: [by_id[number] for number in union["header_ids"]]
             for union in program.get("header_unions", ())
         }
+        union_names = {union.get("id"): union["name"] for union in program.get("header_unions", ())}
+        for stack in program.get("header_union_stacks", ()):
+            elements = (self._unions[union_names[number]] for number in stack["header_union_ids"])
+            self._stacks[stack["name"]] = [header for union in elements for header in union]
 
     @cached_property
     def _actions(self) -> dict[int, _Node]:

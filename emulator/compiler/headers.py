@@ -38,13 +38,13 @@ class HeaderCompiler:
                 pairs = zip(*(self._layout.unions[node["value"]] for node in parameters), strict=True)
                 return [line for target, source in pairs for line in self._copy(target, source)]
             case "push" | "pop":
-                if parameters[0]["type"] != "header_stack":
-                    raise UnsupportedError(f"primitive {node['op']!r} on a {parameters[0]['type']}", node)
                 moved = self._expressions.range_of(parameters[1])
                 if moved.low != moved.high:
                     raise UnsupportedError(f"primitive {node['op']!r} by a number that is not constant", node)
-                stack = self._layout.stacks[parameters[0]["value"]]
-                return self._shift(stack, moved.low, is_push=node["op"] == "push")
+                stacks = self._shifted_stacks(node)
+                is_push = node["op"] == "push"
+                lines = self._count_shift(stacks[0], moved.low, is_push=is_push)
+                return lines + [line for stack in stacks for line in self._shift(stack, moved.low, is_push=is_push)]
         return None
 
     def valid(self, header: Header) -> list[str]:
@@ -79,18 +79,32 @@ class HeaderCompiler:
         pairs = zip(target.headers, source.headers, strict=True)
         return lines + [line for to, of in pairs for line in self._copy(to, of)]
 
+    def _shifted_stacks(self, node: Json) -> list[Stack]:
+        """Return the stack that a push or pop names, or the stacks of its members where its elements are unions."""
+        kind, name = node["parameters"][0]["type"], node["parameters"][0]["value"]
+        if kind == "header_union_stack":
+            return [stack for (union_stack, _), stack in self._layout.union_stacks.items() if union_stack == name]
+        if kind != "header_stack":
+            raise UnsupportedError(f"primitive {node['op']!r} on a {kind}", node)
+        return [self._layout.stacks[name]]
+
+    def _count_shift(self, stack: Stack, count: int, *, is_push: bool) -> list[str]:
+        """Set the next element of a stack that is pushed or popped."""
+        following = word(stack.next_word)
+        if is_push:
+            return [f"{following} = min({following} + {constant(count)}, {constant(len(stack.headers))})"]
+        return [f"{following} = {following} - min({following}, {constant(count)})"]
+
     def _shift(self, stack: Stack, count: int, *, is_push: bool) -> list[str]:
         """Push or pop elements: others take their places, and as many become invalid.
 
         As on BMv2, elements swap what they hold. Fields that may be read in an invalid element follow all swaps.
         """
-        size, following = len(stack.headers), word(stack.next_word)
+        size, lines = len(stack.headers), []
         if is_push:
-            lines = [f"{following} = min({following} + {constant(count)}, {constant(size)})"]
             order = range(size - 1, count - 1, -1)
             sources = {number: number - count for number in order}
         else:
-            lines = [f"{following} = {following} - min({following}, {constant(count)})"]
             order = range(size - count)
             sources = {number: number + count for number in order}
         places = list(range(size))

@@ -118,9 +118,11 @@ class Layout:
     """Words in which a packet is processed: fields, validity of headers, and stacks.
 
     Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
-    header is invalid (``exposed_words``), and metadata. The offset of the payload comes last. ``exit_word`` is not 0
+    header is invalid (``exposed_words``), and metadata. The offset of the payload comes last, and behind it
+    ``now_word``, the time in picoseconds, where entries of tables age. ``exit_word`` is not 0
     after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped,
-    and ``digest_word`` after one has asked for a digest; a program that does not has no such word.
+    ``digest_word`` after one has asked for a digest, and ``longest_word`` after one has truncated the packet: it is one
+    more than the most bytes that may leave. A program that does not has no such word.
     """
 
     def __init__(self, program: Json) -> None:
@@ -139,6 +141,7 @@ class Layout:
         """Parameters of parser states, which read value sets from the switch's memory."""
         self.exit_word = self._take(1) if _has(program, "exit") else None
         self.digest_word = self._take(1) if _has(program, "generate_digest") else None
+        self.longest_word = self._take(1) if _has(program, "truncate") else None
         self.halt_word = self._take(1) if may_halt(program["actions"]) else None
         exposed = self._place_exposed(program, types)
         self.first_metadata_word = self.initial_words = self.num_words
@@ -148,6 +151,8 @@ class Layout:
             if instance["metadata"]:
                 self.initial_words = self.num_words
         self.payload_word = self._take(1)
+        ages = any(table.get("support_timeout") for pipeline in program["pipelines"] for table in pipeline["tables"])
+        self.now_word = self._take(1) if ages else None
         self._bits = dict.fromkeys(valid_words.values(), 1)
         for header in self.headers.values():
             for field in header.fields.values():

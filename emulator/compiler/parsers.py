@@ -7,12 +7,13 @@ switches between them. Every iteration of a loop extracts something, so every pa
 from collections.abc import Callable, Sequence
 
 from emulator.compiler.actions import ActionCompiler
-from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
+from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, tuple_of, word
 from emulator.compiler.functions import Function, function_name
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import WORD_BITS, Header, Json, Layout, Stack, UnsupportedError, part_of
 from emulator.compiler.references import branches
 from emulator.compiler.tables import Resources
+from emulator.compiler.wide import call
 from emulator.compiler.wire import bits_source, extract_source, extract_variable_source
 from emulator.engine.state import OCTETS
 
@@ -305,17 +306,23 @@ class _StateCompiler:
         return [*lines, *self._goto(None)]
 
     def _member_lines(self, name: str, counts: list[int], masks: Sequence[int | None]) -> list[str]:
-        """Return the lines that tell whether the key is in a value set; members have as many words as the key."""
+        """Return the lines that tell whether the key is in a value set."""
         tests, place = [], 0
         for number, (count, mask) in enumerate(zip(counts, masks, strict=True)):
-            for position in range(count):
-                part = f"key_{number}_{count}" + (f"[{position}]" if count > 1 else "")
-                member = f"memory[member + U({place})]"
-                if mask is not None:
-                    kept = constant(mask >> 64 * position)
-                    part, member = f"({part} & {kept})", f"({member} & {kept})"
-                tests.append(f"{part} == {member}")
-                place += 1
+            if mask not in (None, (1 << WORD_BITS * count) - 1):
+                raise UnsupportedError(f"value set {name!r} under a mask", self._state)
+            key = [f"key_{number}_{count}" + (f"[{position}]" if count > 1 else "") for position in range(count)]
+            low, high, kept = (
+                [f"memory[member + U({place + part * count + position})]" for position in range(count)]
+                for part in range(3)
+            )
+            masked = [f"({one} & {other})" for one, other in zip(key, kept, strict=True)]
+            place += 3 * count
+            if count == 1:
+                tests += [f"{low[0]} <= {masked[0]}", f"{masked[0]} <= {high[0]}"]
+            else:
+                ends = [(masked, low), (high, masked)]
+                tests += [f"not {call('less', count, tuple_of(one), tuple_of(other))}" for one, other in ends]
         return [
             f"members = memory[block + U({self._resources.value_set_descriptor(name)})]",
             "is_member = False",

@@ -154,7 +154,8 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     functions.append(deparser_function(program, layout, actions))
     if layout.digest_word is not None:
         functions.append(digest_function(program, layout))
-    own = {"HALT_WORD": layout.halt_word, "DIGEST_WORD": layout.digest_word}
+    own = {"HALT_WORD": layout.halt_word, "DIGEST_WORD": layout.digest_word, "CUT_WORD": layout.longest_word}
+    own["PS_WORD"] = layout.now_word
     constants = {name: index for name, index in own.items() if index is not None}
     if copies:
         copier = CopyCompiler(program, layout)
@@ -164,7 +165,9 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
         kept = everything(layout)
     else:
         functions += [_receive(layout, hashes), _transmit(layout, hashes)]
-        kept = survivors(layout, functions, ["receive"], ["transmit"])
+        # The event loop cuts a packet once it has been transmitted.
+        needed = [] if layout.longest_word is None else [layout.longest_word]
+        kept = survivors(layout, functions, ["receive"], ["transmit"], needed)
     functions += kept.functions
     name = str(program.get("program", "program"))
     body = "\n\n".join(function.source() for function in functions)
@@ -181,6 +184,8 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
         replicates=copies,
         halts=layout.halt_word is not None,
         learns=layout.digest_word is not None,
+        truncates=layout.longest_word is not None,
+        ages=layout.now_word is not None,
         is_wired=is_wired,
     )
     longest = OCTETS if hashes.has_payload else longest_parse_bytes(program, layout)

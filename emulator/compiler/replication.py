@@ -115,6 +115,8 @@ class CopyCompiler:
     def _ask_nothing(self) -> Function:
         """Return the function that clears all requests."""
         words = [hidden_word(self._layout, name) for name in _REQUESTS]
+        if self._layout.longest_word is not None:
+            words.append(self._layout.longest_word)
         return Function("ask_nothing", "rows, row", [f"rows[row + {word}] = U(0)" for word in words])
 
 
@@ -122,8 +124,8 @@ def invalidate(layout: Layout) -> list[str]:
     """Return the lines that make every header invalid and every stack empty, and clear what is read all the same."""
     lines = [f"{word(header.valid_word)} = U(0)" for header in layout.headers.values() if not header.metadata]
     lines += [f"{word(index)} = U(0)" for index in layout.exposed_words]
-    if layout.digest_word is not None:
-        lines.append(f"{word(layout.digest_word)} = U(0)")
+    own = (layout.digest_word, layout.longest_word)
+    lines += [f"{word(index)} = U(0)" for index in own if index is not None]
     return lines + [f"{word(index)} = U(0)" for index in layout.next_words]
 
 

@@ -6,6 +6,7 @@ rows come from slow memory.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from emulator.compiler.expressions import constant, word
@@ -24,13 +25,17 @@ class Survivors:
     row_words: int
 
 
-def survivors(layout: Layout, functions: list[Function], before: list[str], after: list[str]) -> Survivors:
+def survivors(
+    layout: Layout, functions: list[Function], before: list[str], after: list[str], needed: Iterable[int] = ()
+) -> Survivors:
     """Return the words that survive a queue, given the functions called ``before`` and ``after`` it.
+
+    Others need the words in ``needed`` after it.
 
     A row begins with the validity of headers, the fields that may be read in invalid ones, and the metadata. Then come
     the fields of the valid headers, without gaps. Several small values share a word.
     """
-    alive = _words(functions, before) & _words(functions, after)
+    alive = _words(functions, before) & {*_words(functions, after), *needed}
     headers = [header for header in layout.headers.values() if not header.metadata]
     by_header = {*layout.exposed_words} - layout.kept_words
     always = [index for index in range(layout.initial_words) if index in alive and index not in by_header]
@@ -78,10 +83,11 @@ def _shifted(source: str, operator: str, bits: int) -> str:
 
 def everything(layout: Layout) -> Survivors:
     """Return all words, because a packet that is copied may need any of them again."""
-    parameters, count = "phv, rows, row", constant(layout.num_words)
+    parameters, num_words = "phv, rows, row", layout.payload_word + 1
+    count = constant(num_words)
     store = Function("store", parameters, [f"copy(phv, U(0), rows, row, {count})"])
     load = Function("load", parameters, [f"copy(rows, row, phv, U(0), {count})"])
-    return Survivors((store, load), layout.num_words)
+    return Survivors((store, load), num_words)
 
 
 def _words(functions: list[Function], roots: list[str]) -> set[int]:

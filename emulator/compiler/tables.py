@@ -89,8 +89,8 @@ class Meter:
 class Table:
     """A match-action table.
 
-    A slot holds its state, ``key_words`` words of key, counters, meter, then the action and its arguments. ``entries``
-    are those of the program.
+    A slot holds its state, ``key_words`` words of key, counters, meter, the time of the last hit if the table ``ages``,
+    then the action and its arguments. ``entries`` are those of the program.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Table:
     meter: Meter | None
     default: tuple[int, tuple[int, ...]] | None
     has_constant_default: bool
+    ages: bool
     entries: tuple[tuple[EntryKey, ActionCall], ...]
 
     @cached_property
@@ -153,9 +154,14 @@ class Table:
         return self.counter_offset + COUNTER_WORDS * self.has_counters
 
     @property
+    def hit_offset(self) -> int:
+        """Offset of the time of the last hit in a slot, in picoseconds."""
+        return self.meter_offset + (METER_WORDS if self.meter else 0)
+
+    @property
     def action_offset(self) -> int:
         """Offset of the action in a slot."""
-        return self.meter_offset + (METER_WORDS if self.meter else 0)
+        return self.hit_offset + self.ages
 
     @cached_property
     def action_words(self) -> int:
@@ -192,7 +198,10 @@ class Register:
 
 @dataclass(frozen=True)
 class ValueSet:
-    """A value set of the parser: a member has a value for each part of the key, of these widths."""
+    """A value set of the parser: a member has a match for each part of the key, of these widths.
+
+    For each part a member holds the lower end, the upper end and the mask under which the key must lie between them.
+    """
 
     name: str
     size: int
@@ -201,7 +210,7 @@ class ValueSet:
     @property
     def member_words(self) -> int:
         """Words of a member."""
-        return sum(words_of(bits) for bits in self.widths_bits)
+        return 3 * sum(words_of(bits) for bits in self.widths_bits)
 
 
 @dataclass(frozen=True)
@@ -250,6 +259,11 @@ class Resources:
         return self.group_descriptor + 1
 
     @property
+    def ages(self) -> bool:
+        """Whether the entries of any table age."""
+        return any(table.ages for table in self.tables.values())
+
+    @property
     def block_words(self) -> int:
         """Words of one switch's descriptor block."""
         return self.random_word + 1
@@ -267,7 +281,7 @@ class Resources:
 def resources(program: Json, layout: Layout, *, replicates: bool) -> Resources:
     """Read tables, profiles and counters from a program.
 
-    Raises UnsupportedError for constructs that the emulator does not execute: externs, ageing, some meters.
+    Raises UnsupportedError for constructs that the emulator does not execute: externs, some meters.
     """
     if program.get("extern_instances"):
         instance = program["extern_instances"][0]
@@ -347,8 +361,6 @@ def _table(
     action_numbers: dict[int, int],
     meters: dict[str, Meter],
 ) -> Table:
-    if node.get("support_timeout"):
-        raise UnsupportedError(f"support timeout of table {node['name']!r}", node)
     default = node.get("default_entry")
     key = _key(node, layout)
     named = {
@@ -368,6 +380,7 @@ def _table(
         default=default
         and (action_numbers[default["action_id"]], tuple(int(text, 16) for text in default["action_data"])),
         has_constant_default=bool(default and default.get("action_const")),
+        ages=bool(node.get("support_timeout")) and bool(key),
         entries=tuple(entries),
     )
 

@@ -18,6 +18,7 @@ _LISTS = {
     "stack": "header_stacks",
     "header_stack": "header_stacks",
     "header_union": "header_unions",
+    "header_union_stack": "header_union_stacks",
     "calculation": "calculations",
     "counter_array": "counter_arrays",
     "meter_array": "meter_arrays",
@@ -56,6 +57,7 @@ _PARAMETERS = {
     "remove_header": 1,
     "resubmit": 1,
     "set": 2,
+    "truncate": 1,
     "verify": 2,
 }
 _FIELD_LISTS = {"clone_egress_pkt_to_egress": 1, "clone_ingress_pkt_to_egress": 1, "recirculate": 0, "resubmit": 0}

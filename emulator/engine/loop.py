@@ -3,15 +3,17 @@
 It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
 ``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
 ``# end`` appear only in programs that copy packets, those between ``# halts`` and ``# end`` only where actions may halt
-a packet, those between ``# learns`` and ``# end`` only where they ask for digests, and those between ``# wires`` and
-``# end`` only where real interfaces are attached.
+a packet, those between ``# learns`` and ``# end`` only where they ask for digests, those between ``# truncates`` and
+``# end`` only where they truncate packets, those between ``# ages`` and ``# end`` only where entries of tables age, and
+those between ``# wires`` and ``# end`` only where real interfaces are attached.
 """
 
 import re
 
 from emulator.engine.replication import REPLICATION_SOURCE
 
-_SECTION = re.compile(r"^ *# (replication|halts|learns|wires)\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+_SECTIONS = "replication|halts|learns|truncates|ages|wires"
+_SECTION = re.compile(rf"^ *# ({_SECTIONS})\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
 
 
 SHORTEST_SLEEP_NS, BUSY_SLEEP_NS, SHORTEST_WAIT_NS, LONGEST_WAIT_NS = 1_000, 200_000, 100_000, 1_000_000_000
@@ -22,12 +24,37 @@ ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the proc
 STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
 
 
-def loop_source(*, replicates: bool, halts: bool, learns: bool, is_wired: bool) -> str:
+def loop_source(*, replicates: bool, halts: bool, learns: bool, truncates: bool, ages: bool, is_wired: bool) -> str:
     """Return the source of the loop for a program."""
-    wanted = {"replication": replicates, "halts": halts, "learns": learns, "wires": is_wired}
-    parts = [REPLICATION_SOURCE] * replicates + [_LEARN_SOURCE] * learns + [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
+    wanted = {
+        "replication": replicates,
+        "halts": halts,
+        "learns": learns,
+        "truncates": truncates,
+        "ages": ages,
+        "wires": is_wired,
+    }
+    parts = [_TRUNCATE_SOURCE] * truncates + [REPLICATION_SOURCE] * replicates + [_LEARN_SOURCE] * learns
+    parts += [_LOOP_SOURCE] + [_SERVE_SOURCE] * is_wired
     return "\n".join(_SECTION.sub(lambda found: found[2] if wanted[found[1]] else "", part) for part in parts)
 
+
+_TRUNCATE_SOURCE = '''
+def truncate(state, packet):
+    """Cut off what is longer than an action has allowed, unless the packet recirculates.
+
+    A packet of a host that has lost payload is none of its flow any more.
+    """
+    packets, longest = state.packets, np.int64(state.phv[CUT_WORD]) - 1
+    # replication
+    if state.phv[RECIRCULATE_WORD]:
+        return
+    # end
+    if 0 <= longest < packets[packet, PACKET_LENGTH]:
+        packets[packet, PACKET_LENGTH] = longest
+        packets[packet, PACKET_STORED] = min(packets[packet, PACKET_STORED], longest)
+        packets[packet, PACKET_FLOW] = NONE
+'''
 
 _LEARN_SOURCE = '''
 def learn(state, switch):
@@ -105,6 +132,9 @@ def arrive(state, memory, link, packet):
     # wires
     refill(state, packet)
     # end
+    # ages
+    state.phv[PS_WORD] = U(scalars[NOW_PS])
+    # end
     # replication
     if state.links[link, LINK_DESTINATION_PORT] == NONE:
         load(state.phv, state.words, U(row_of(state, packet)))
@@ -148,6 +178,9 @@ def start(state, memory, link):
             release_packet(state, packet)
             continue
         # end
+        # ages
+        state.phv[PS_WORD] = U(scalars[NOW_PS])
+        # end
         size = transmit(
             state.phv, state.octets, U(octets_of(state, packet)), packets[packet, PACKET_STORED],
             port, packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
@@ -179,6 +212,10 @@ def start(state, memory, link):
     # replication
     if switch != NONE:
         shorten(state, packet)
+    # end
+    # truncates
+    if switch != NONE:
+        truncate(state, packet)
     # end
     length = packets[packet, PACKET_LENGTH]
     trace(state, STARTED, link, level, packet)

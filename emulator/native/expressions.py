@@ -82,8 +82,10 @@ class Expressions:
                 return operation(code, scalar(NUMBER, "0"), ast.Sub(), self.value(operand))
             case ast.BoolOp(symbol, operands):
                 return self._logical(operands, is_and=isinstance(symbol, ast.And))
-            case ast.Compare(left, [symbol], [right]):
-                return self._comparison(left, symbol, right)
+            case ast.Compare(left, [ast.In() | ast.NotIn() as symbol], [ast.Tuple(others)]):
+                return self._membership(left, symbol, others)
+            case ast.Compare(left, symbols, others):
+                return self._comparison(left, symbols, others)
             case ast.IfExp(test, then, otherwise):
                 return self._choice(test, then, otherwise)
             case ast.Tuple(elements):
@@ -151,12 +153,21 @@ class Expressions:
         found = self.place(node)
         return found if isinstance(found.kind, Array) else read(self._code, found)
 
-    def _comparison(self, left: ast.expr, symbol: ast.cmpop, right: ast.expr) -> Value:
-        if isinstance(symbol, ast.In | ast.NotIn) and isinstance(right, ast.Tuple):
-            tests: list[ast.expr] = [ast.Compare(left, [ast.Eq()], [other]) for other in right.elts]
-            found = ast.BoolOp(ast.Or(), tests)
-            return self.value(found if isinstance(symbol, ast.In) else ast.UnaryOp(ast.Not(), found))
-        return comparison(self._code, self.value(left), symbol, self.value(right))
+    def _membership(self, left: ast.expr, symbol: ast.cmpop, others: list[ast.expr]) -> Value:
+        tests: list[ast.expr] = [ast.Compare(left, [ast.Eq()], [other]) for other in others]
+        found = ast.BoolOp(ast.Or(), tests)
+        return self.value(found if isinstance(symbol, ast.In) else ast.UnaryOp(ast.Not(), found))
+
+    def _comparison(self, left: ast.expr, symbols: list[ast.cmpop], others: list[ast.expr]) -> Value:
+        code, value = self._code, self.value(left)
+        holds: Value | None = None
+        for symbol, other in zip(symbols, others, strict=True):
+            following = self.value(other)
+            test = comparison(code, value, symbol, following)
+            holds = test if holds is None else code.value(BOOL, f"and i1 {holds.text}, {test.text}")
+            value = following
+        assert holds is not None
+        return holds
 
     def _logical(self, operands: list[ast.expr], *, is_and: bool) -> Value:
         """Compile ``and`` and ``or``, which leave out what cannot change the result."""

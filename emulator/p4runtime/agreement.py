@@ -114,6 +114,7 @@ def _agreed_table(schema: Schema, table: Table, found: CompiledTable, config: De
         LOG.info(
             "%s: as on BMv2, a table with an action profile executes no default action, not %s", where, name_of_constant
         )
+    _same(where, "ageing", table.has_idle_timeout, found.support_timeout)
     if not found.entries and table.size != found.max_size:
         if found.key:
             _same(where, "size", table.size, found.max_size)

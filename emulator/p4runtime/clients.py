@@ -85,11 +85,15 @@ class Clients:
         if self._arbitrations[role].primary != stream:
             raise permission_denied(f"a PacketOut is for the primary controller of {self._where(role)} alone")
 
-    def receivers(self) -> Iterator[Send]:
-        """Iterate over the primaries of roles that receive packets."""
+    def receivers(self, entity: p4r.Entity) -> Iterator[Send]:
+        """Iterate over the primaries whose roles include an entity."""
+        return (send for permissions, send in self.primaries() if permissions.covers(entity))
+
+    def primaries(self) -> Iterator[tuple[Permissions, Send]]:
+        """Iterate over the primaries of all roles."""
         for role, arbitration in self._arbitrations.items():
-            if arbitration.primary is not None and self._permissions[role].receives_packets:
-                yield self._streams[arbitration.primary][1]
+            if arbitration.primary is not None:
+                yield self._permissions[role], self._streams[arbitration.primary][1]
 
     def _where(self, role: str) -> str:
         return f"device {self._device_id}" + (f" in role {role!r}" if role else "")

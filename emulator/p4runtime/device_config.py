@@ -60,6 +60,7 @@ class CompiledTable(_Part):
     action_profile: str | None = None
     default_entry: CompiledDefault | None = None
     entries: tuple[object, ...] | None = None
+    support_timeout: bool = False
 
     @property
     def constant_default(self) -> str | None:

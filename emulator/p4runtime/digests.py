@@ -1,7 +1,7 @@
 """Digests: what a program tells its controllers of single packets (P4Runtime specification, sections 9.4 and 16.3).
 
 A controller enables a digest by its DigestEntry. The values are collected in lists, each sent to the primaries of all
-roles that receive packets, when it is full or old enough. Values that wait for an acknowledgement are not sent again.
+roles that include it, when it is full or old enough. Values that wait for an acknowledgement are not sent again.
 """
 
 import asyncio
@@ -43,9 +43,12 @@ class _Enabled:
 
 
 class Digests:
-    """The digests of one device since its pipeline was set; ``receivers`` are those to whom lists are sent."""
+    """The digests of one device since its pipeline was set.
 
-    def __init__(self, receivers: Callable[[], Iterable[Send]] = tuple) -> None:
+    ``receivers`` gives those to whom lists of a digest, by its entity, are sent.
+    """
+
+    def __init__(self, receivers: Callable[[p4r.Entity], Iterable[Send]] = lambda _: ()) -> None:
         self._receivers = receivers
         self._enabled: dict[int, _Enabled] = {}
 
@@ -107,6 +110,13 @@ class Digests:
             raise not_found(f"there is no list {message.list_id} of the digest with id {message.digest_id:#010x}")
         enabled.unacknowledged.pop(message.list_id, None)
 
+    def rename(self, schema: Schema) -> None:
+        """Go on under the ids of another P4Info, which has the same digests."""
+        by_name = {digest.name: digest for digest in schema.digests.values()}
+        for enabled in self._enabled.values():
+            enabled.digest = by_name[enabled.digest.name]
+        self._enabled = {enabled.digest.id: enabled for enabled in self._enabled.values()}
+
     def end(self) -> None:
         """Forget everything: the pipeline is another one, or the switch is down."""
         for enabled in self._enabled.values():
@@ -128,5 +138,6 @@ class Digests:
             asyncio.get_running_loop().call_later(ack_timeout_ns / _NS_PER_S, forget, list_id, None)
         message = p4r.DigestList(digest_id=enabled.digest.id, list_id=list_id, timestamp=enabled.first_ps // 1000)
         message.data.extend(enabled.digest.data(octets) for octets in values)
-        for send in self._receivers():
+        entity = p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=enabled.digest.id))
+        for send in self._receivers(entity):
             send(p4r.StreamMessageResponse(digest=message))

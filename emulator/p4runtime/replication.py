@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from finsy.proto import p4r
 
 from emulator.p4runtime.bytestrings import decode_value, encode_value
-from emulator.p4runtime.errors import invalid_argument, unimplemented
+from emulator.p4runtime.errors import invalid_argument
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.watch_ports import PORT_BITS
 from emulator.replication import Replica, Replication, Replicator
@@ -18,7 +18,7 @@ def write_replication(target: Target, kind: p4r.Update.Type.ValueType, message: 
     """Insert, modify or delete a group or a session.
 
     Raises RequestError or SwitchError, and then changes nothing: INVALID_ARGUMENT for an impossible number, port or
-    instance and for a duplicate replica, RESOURCE_EXHAUSTED for too many replicas, UNIMPLEMENTED for backup replicas.
+    instance and for a duplicate replica, RESOURCE_EXHAUSTED for too many replicas.
     """
     replicator = _replicator_of(message)
     number = _number_of(message)
@@ -79,14 +79,18 @@ def _decode(replicator: Replicator, message: _Entry) -> tuple[Replication, _Entr
 
 
 def _decode_replica(message: p4r.Replica, where: str) -> Replica:
-    if message.backup_replicas:
-        raise unimplemented(f"{where}: backup replicas are not supported")
+    backups = tuple(Replica(_decode_port(backup, where), backup.instance) for backup in message.backup_replicas)
     match message.WhichOneof("port_kind"):
         case "port":
-            port = decode_value(message.port, PORT_BITS, f"{where}, port")
-            message.port = encode_value(port)
-            return Replica(port, message.instance)
+            return Replica(_decode_port(message, where), message.instance, backups)
         case "egress_port":
-            return Replica(message.egress_port, message.instance)
+            return Replica(message.egress_port, message.instance, backups)
         case _:
             raise invalid_argument(f"{where}: a replica has no port")
+
+
+def _decode_port(message: p4r.Replica | p4r.BackupReplica, where: str) -> int:
+    """Decode a port, and leave it in canonical form."""
+    port = decode_value(message.port, PORT_BITS, f"{where}, port")
+    message.port = encode_value(port)
+    return port

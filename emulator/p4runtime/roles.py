@@ -21,13 +21,23 @@ class Permissions:
     """The permissions of a role; those of a role without a config, and of the default role, are all there are.
 
     ``ids`` has the P4Info ids of the tables, profiles and counters that it may write, None: any. No other role with a
-    config may write the ``exclusive`` ones of these.
+    config may write the ``exclusive`` ones of these. If there is a ``packet_filter``, the role receives only packets
+    whose metadata of this id has this value.
     """
 
     ids: frozenset[int] | None = None
     exclusive: frozenset[int] = frozenset()
     receives_packets: bool = True
     pushes_pipeline: bool = True
+    packet_filter: tuple[int, int] | None = None
+
+    def receives(self, packet: p4r.PacketIn) -> bool:
+        """Tell whether the role receives a packet."""
+        if not self.receives_packets or self.packet_filter is None:
+            return self.receives_packets
+        known = {metadata.metadata_id: int.from_bytes(metadata.value, "big") for metadata in packet.metadata}
+        wanted_id, value = self.packet_filter
+        return known.get(wanted_id) == value
 
     def covers(self, entity: p4r.Entity) -> bool:
         """Tell whether the role includes an entity."""
@@ -40,8 +50,8 @@ ALL = Permissions()
 def permissions_of(role: p4r.Role, others: Mapping[str, Permissions]) -> Permissions:
     """Return the permissions of a role that a client bids for.
 
-    Raises RequestError: UNIMPLEMENTED for a role by number or a filter of packets, INVALID_ARGUMENT for a config that
-    is not a P4RoleConfig or claims what one of the ``others`` has for itself.
+    Raises RequestError: UNIMPLEMENTED for a role by number, INVALID_ARGUMENT for a config that is not a P4RoleConfig or
+    claims what one of the ``others`` has for itself.
     """
     if role.id:
         raise unimplemented(f"role id {role.id}: roles by number are not supported, only by name")
@@ -58,8 +68,6 @@ def permissions_of(role: p4r.Role, others: Mapping[str, Permissions]) -> Permiss
         is_config = False
     if not is_config:
         raise invalid_argument(f"role {role.name!r}: its config is not a stratum.P4RoleConfig")
-    if config.HasField("packet_in_filter"):
-        raise unimplemented(f"role {role.name!r}: a filter of packets is not supported")
     exclusive, shared = frozenset(config.exclusive_p4_ids), frozenset(config.shared_p4_ids)
     for name, other in others.items():
         taken = _claimed(other, exclusive) | (other.exclusive & shared)
@@ -67,7 +75,11 @@ def permissions_of(role: p4r.Role, others: Mapping[str, Permissions]) -> Permiss
             raise invalid_argument(
                 f"role {role.name!r}: role {name!r} has {min(taken):#010x}, which one has exclusively"
             )
-    return Permissions(exclusive | shared, exclusive, config.receives_packet_ins, config.can_push_pipeline)
+    ids, packet_filter = exclusive | shared, None
+    if config.HasField("packet_in_filter"):
+        wanted = config.packet_in_filter
+        packet_filter = wanted.metadata_id, int.from_bytes(wanted.value, "big")
+    return Permissions(ids, exclusive, config.receives_packet_ins, config.can_push_pipeline, packet_filter)
 
 
 def require_covered(permissions: Permissions, role: str, entity: p4r.Entity) -> None:

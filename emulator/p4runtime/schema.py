@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from finsy.proto import p4i
 
@@ -34,7 +34,7 @@ class ActionScope(Enum):
 
 @dataclass(frozen=True)
 class MatchField:
-    """One field of a table's key.
+    """One field of the key of ``owner``, a table or a value set.
 
     Its type in the program may have another width if ``is_translated``, and its values are ``texts`` where there are
     such. A width of 0: the P4Info says none.
@@ -44,14 +44,14 @@ class MatchField:
     name: str
     width_bits: int
     kind: MatchKind
-    table: str
+    owner: str
     is_translated: bool = False
     texts: Texts | None = field(default=None, compare=False)
 
     @cached_property
     def place(self) -> str:
         """Name of the field in error messages."""
-        return f"table {self.table}, field {self.name}"
+        return f"{self.owner}, field {self.name}"
 
     @cached_property
     def full_mask(self) -> int:
@@ -144,23 +144,39 @@ class Register:
     width_bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class ValueSet:
-    """A value set of the parser; ``match_fields`` are in the order of the key."""
+@dataclass(frozen=True)
+class Matched:
+    """Something with a key; ``match_fields`` are in its order."""
 
     id: int
     name: str
-    size: int
     match_fields: tuple[MatchField, ...]
+    kind: ClassVar[str]
+
+    @cached_property
+    def place(self) -> str:
+        """Name of the object in error messages."""
+        return f"{self.kind} {self.name}"
+
+    @cached_property
+    def field_ids(self) -> frozenset[int]:
+        """Ids of all fields of the key."""
+        return frozenset(field.id for field in self.match_fields)
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table; ``match_fields`` are in the order of the key, ``scopes`` has every action it may use."""
+class ValueSet(Matched):
+    """A value set of the parser."""
 
-    id: int
-    name: str
-    match_fields: tuple[MatchField, ...]
+    kind = "value set"
+    size: int
+
+
+@dataclass(frozen=True)
+class Table(Matched):
+    """A table; ``scopes`` has every action it may use."""
+
+    kind = "table"
     scopes: Mapping[int, ActionScope]
     profile: Profile | None
     direct_counter: str | None
@@ -179,11 +195,6 @@ class Table:
     def has_priorities(self) -> bool:
         """Whether entries may overlap, so that each needs a priority."""
         return any(field.kind in _OVERLAPPING for field in self.match_fields)
-
-    @cached_property
-    def field_ids(self) -> frozenset[int]:
-        """Ids of all fields of the key."""
-        return frozenset(field.id for field in self.match_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +363,8 @@ def _table(
     translated: Mapping[str, Texts | None],
 ) -> Table:
     name = message.preamble.name
-    fields = _unique((_match_field(name, field, translated) for field in message.match_fields), f"table {name}")
+    owner = f"table {name}"
+    fields = _unique((_match_field(owner, field, translated) for field in message.match_fields), owner)
     return Table(
         id=message.preamble.id,
         name=name,
@@ -369,12 +381,9 @@ def _table(
 
 
 def _value_set(message: p4i.ValueSet, translated: Mapping[str, Texts | None]) -> ValueSet:
-    name = message.preamble.name
-    fields = _unique((_match_field(name, field, translated) for field in message.match), f"value set {name}")
-    for field_ in fields.values():
-        if field_.kind is not MatchKind.EXACT:
-            raise unimplemented(f"value set {name}: the {field_.kind} match of field {field_.name} is not supported")
-    return ValueSet(message.preamble.id, name, message.size, tuple(fields.values()))
+    owner = f"value set {message.preamble.name}"
+    fields = _unique((_match_field(owner, field, translated) for field in message.match), owner)
+    return ValueSet(message.preamble.id, message.preamble.name, tuple(fields.values()), message.size)
 
 
 def _scope(table: str, message: p4i.ActionRef) -> ActionScope:
@@ -384,17 +393,17 @@ def _scope(table: str, message: p4i.ActionRef) -> ActionScope:
     return scope
 
 
-def _match_field(table: str, message: p4i.MatchField, translated: Mapping[str, Texts | None]) -> MatchField:
+def _match_field(owner: str, message: p4i.MatchField, translated: Mapping[str, Texts | None]) -> MatchField:
     kind = _MATCH_KINDS.get(message.match_type)
     if kind is None:
-        raise unimplemented(f"table {table}: the match kind of field {message.name} is not supported")
+        raise unimplemented(f"{owner}: the match kind of field {message.name} is not supported")
     texts = translated.get(message.type_name.name)
     if message.bitwidth < 0 or (not message.bitwidth and message.HasField("type_name") and texts is None):
-        raise unimplemented(f"table {table}: field {message.name} has no width, and is no text")
+        raise unimplemented(f"{owner}: field {message.name} has no width, and is no text")
     if texts is not None and kind not in (MatchKind.EXACT, MatchKind.OPTIONAL):
-        raise unimplemented(f"table {table}: the {kind} match of field {message.name}, a text, is not supported")
+        raise unimplemented(f"{owner}: the {kind} match of field {message.name}, a text, is not supported")
     is_translated = message.type_name.name in translated
-    return MatchField(message.id, message.name, message.bitwidth, kind, table, is_translated, texts)
+    return MatchField(message.id, message.name, message.bitwidth, kind, owner, is_translated, texts)
 
 
 class _Named(Protocol):

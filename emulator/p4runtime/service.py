@@ -21,7 +21,7 @@ from emulator.p4runtime.errors import (
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.read import reading, responses
 from emulator.p4runtime.roles import Permissions, covered
-from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices
+from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices, to_the_end
 from emulator.p4runtime.stream import StreamSession
 from emulator.p4runtime.write import writing
 from emulator.switch import EmulatedSwitch
@@ -62,6 +62,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 other = self._devices[switch.device_id].switch
                 raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
             self._devices[switch.device_id] = Device(switch, program, send_packet)
+        self._ageing = tuple(device for device in self._devices.values() if device.switch.ages)
         self._exclusive = exclusive
         self._reads = asyncio.Semaphore(_READS)
         self._stream_numbers = count()
@@ -83,9 +84,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         return service
 
     def deliver(self, packets: Iterable[PacketIn]) -> None:
-        """Pass packets from the switches' CPU ports, and digests, to the primaries of all roles that receive packets.
+        """Pass packets from the switches' CPU ports, and digests, to the primaries of the roles that receive them.
 
-        Call it with the fabric's ``packets_in`` after each advance of its clock, in the event loop's thread.
+        Also tell the primaries of entries that have become idle. Call it with the fabric's ``packets_in`` after each
+        advance of its clock, in the event loop's thread.
         """
         devices = {device.switch.name: device for device in self._devices.values()}
         for packet in packets:
@@ -93,6 +95,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 devices[packet.switch].learn(packet)
             else:
                 devices[packet.switch].packet_in(packet.octets)
+        for device in self._ageing:
+            device.tell_idle()
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802
@@ -112,7 +116,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         async with Aborting(context), self._exclusive:
             # The primary may have changed while this call waited, so everything is checked here.
             device, permissions = self._primary_device(request)
-            target = device.require_target()
+            target = device.addressed()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
                 name = _ATOMICITIES.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"atomicity {name} is not supported, only CONTINUE_ON_ERROR")
@@ -136,7 +140,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             async with self._exclusive:
                 device = self._device(request.device_id)
                 permissions = device.clients.permissions(request.role)
-                target = device.require_target()
+                target = device.addressed()
                 await in_slices(reading(target, request.entities, entities, results), "a read", self._between_slices)
             try:
                 async with asyncio.timeout(_TAKEN_WITHIN_S):
@@ -153,12 +157,13 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             p4r.SetForwardingPipelineConfigRequest, p4r.SetForwardingPipelineConfigResponse
         ],
     ) -> p4r.SetForwardingPipelineConfigResponse:
-        """Verify or commit a pipeline for the primary controller."""
+        """Verify, save or commit a pipeline for the primary controller."""
         async with Aborting(context), self._exclusive:
             device, permissions = self._primary_device(request)
             if not permissions.pushes_pipeline:
                 raise permission_denied(f"role {request.role!r} sets no pipeline")
-            device.configure(request.action, request.config)
+            config = request.config if request.HasField("config") else None
+            await to_the_end(device.configure(request.action, config), self._between_slices)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802

@@ -37,3 +37,10 @@ async def in_slices(steps: Iterator[None], what: str, between_slices: BetweenSli
                 raise resource_exhausted(f"{what} that takes longer than {MAX_CPU_S:g} s")
             await between_slices()
             began_s = time.thread_time()
+
+
+async def to_the_end(steps: Iterator[None], between_slices: BetweenSlices = give_way) -> None:
+    """Take all steps, however many, and await ``between_slices`` every now and then."""
+    for number, _ in enumerate(steps, start=1):
+        if number % _SLICE == 0:
+            await between_slices()

@@ -22,7 +22,8 @@ _LAST_WORDS_S = 1.0
 _FIRST_BID_S = 10.0
 """A stream that belongs to no device after so long is ended."""
 MAX_WAITING = 1_000
-"""Messages that wait for a slow client. Packets beyond are dropped; a stream with anything else beyond is ended."""
+"""Messages that wait for a slow client. A stream with more is ended; packets and news of idle entries are dropped."""
+_DROPPABLE = frozenset({"packet", "idle_timeout_notification"})
 
 Write = Callable[[p4r.StreamMessageResponse], Awaitable[None]]
 
@@ -122,7 +123,7 @@ class StreamSession:
     def _send(self, message: p4r.StreamMessageResponse) -> None:
         if self._outbox.qsize() < MAX_WAITING:
             self._outbox.put_nowait(message)
-        elif not message.HasField("packet"):
+        elif message.WhichOneof("update") not in _DROPPABLE:
             self._end(resource_exhausted(f"{MAX_WAITING:,} messages wait for the client"))
 
     async def _packet_out(self, message: p4r.PacketOut) -> None:

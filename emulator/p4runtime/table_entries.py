@@ -22,6 +22,7 @@ from emulator.p4runtime.translate import (
 )
 
 _NO_METADATA = EntryMetadata()
+_PS_PER_NS = 1000
 
 
 def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: p4r.TableEntry) -> None:
@@ -67,6 +68,8 @@ def write_table_entry(target: Target, kind: p4r.Update.Type.ValueType, message: 
         target.switch.set_direct_counter(table.name, key, counter)
     if table.direct_meter is not None:
         target.switch.set_direct_meter(table.name, key, rates)
+    if table.has_idle_timeout:
+        target.switch.set_idle_timeout(table.name, key, message.idle_timeout_ns * _PS_PER_NS)
     _note(target, table, key, message)
 
 
@@ -74,7 +77,8 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
     """Return the entries, or the default entries, that a request selects.
 
     A counter is included if the request has ``counter_data`` and the table a direct counter; a meter's rates if the
-    request has ``meter_config`` and the table a direct meter. Raises RequestError.
+    request has ``meter_config`` and the table a direct meter; the time since the last hit if the request has
+    ``time_since_last_hit`` and the table's entries age. Raises RequestError.
     """
     if request.is_default_action:
         yield from _read_defaults(target, request)
@@ -94,7 +98,10 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
             continue
         entry.metadata = metadata.metadata
         entry.controller_metadata = metadata.controller_metadata
+        entry.idle_timeout_ns = metadata.idle_timeout_ns
         entry.is_const = table.has_const_entries
+        if request.HasField("time_since_last_hit") and table.has_idle_timeout:
+            entry.time_since_last_hit.elapsed_ns = target.switch.idle_ps(table.name, key) // _PS_PER_NS
         if request.HasField("counter_data") and table.direct_counter is not None:
             value = target.switch.direct_counter(table.name, key)
             entry.counter_data.CopyFrom(encode_counter(value))
@@ -140,7 +147,7 @@ def _selected_tables(target: Target, request: p4r.TableEntry) -> list[Table]:
     elif request.match or request.priority or request.HasField("action") or _metadata_of(request) != _NO_METADATA:
         raise invalid_argument("a read of all tables (table_id 0) takes no other filter")
     else:
-        tables = list(target.schema.tables.values())
+        return list(target.schema.tables.values())
     for table in tables:
         _refuse_idle_timeout(table, request)
     return tables
@@ -149,6 +156,8 @@ def _selected_tables(target: Target, request: p4r.TableEntry) -> list[Table]:
 def _read_defaults(target: Target, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
     if request.match or request.priority:
         raise invalid_argument("a default entry has no match and no priority")
+    if request.idle_timeout_ns or request.HasField("time_since_last_hit"):
+        raise invalid_argument("a default entry does not age")
     if request.HasField("counter_data"):
         raise unimplemented("the direct counter of a default entry is not supported")
     for table in _selected_tables(target, request):
@@ -179,6 +188,8 @@ def _write_default(target: Target, kind: p4r.Update.Type.ValueType, table: Table
         raise unimplemented("the direct counter of a default entry is not supported")
     if message.HasField("meter_config"):
         raise unimplemented("the direct meter of a default entry is not supported")
+    if message.idle_timeout_ns or message.HasField("time_since_last_hit"):
+        raise invalid_argument(f"table {table.name}: its default entry does not age")
     _refuse_unsupported(table, message)
     if not message.HasField("action"):
         target.switch.set_default(table.name, None)
@@ -215,12 +226,11 @@ def _note(target: Target, table: Table, key: EntryKey | None, message: p4r.Table
 
 
 def _metadata_of(message: p4r.TableEntry) -> EntryMetadata:
+    kept = message.metadata, message.controller_metadata, message.idle_timeout_ns
     if message.action.WhichOneof("type") != "action_profile_action_set":
-        return EntryMetadata(message.metadata, message.controller_metadata)
+        return EntryMetadata(*kept)
     action_set = message.action.action_profile_action_set
-    return EntryMetadata(
-        message.metadata, message.controller_metadata, action_set.action_selection_mode, action_set.size_semantics
-    )
+    return EntryMetadata(*kept, action_set.action_selection_mode, action_set.size_semantics)
 
 
 def _refuse_constant(table: Table) -> None:
@@ -230,13 +240,14 @@ def _refuse_constant(table: Table) -> None:
 
 def _refuse_unsupported(table: Table, message: p4r.TableEntry) -> None:
     _refuse_idle_timeout(table, message)
+    if message.HasField("time_since_last_hit"):
+        raise invalid_argument(f"table {table.name}: time_since_last_hit is only read")
+    if message.idle_timeout_ns < 0:
+        raise invalid_argument(f"table {table.name}: the idle timeout cannot be {message.idle_timeout_ns} ns")
     if message.HasField("meter_counter_data"):
         raise unimplemented(f"table {table.name}: meter_counter_data is not supported")
 
 
 def _refuse_idle_timeout(table: Table, message: p4r.TableEntry) -> None:
-    if not message.idle_timeout_ns and not message.HasField("time_since_last_hit"):
-        return
-    if not table.has_idle_timeout:
+    if not table.has_idle_timeout and (message.idle_timeout_ns or message.HasField("time_since_last_hit")):
         raise invalid_argument(f"table {table.name} has no idle timeout")
-    raise unimplemented(f"table {table.name}: idle timeouts are not supported")

@@ -18,6 +18,7 @@ class EntryMetadata:
 
     metadata: bytes = b""
     controller_metadata: int = 0
+    idle_timeout_ns: int = 0
     selection_mode: p4r.ActionProfileActionSet.ActionSelectionMode.ValueType = (
         p4r.ActionProfileActionSet.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR
     )
@@ -47,6 +48,8 @@ class Target:
     pipeline: Pipeline
     notes: ControllerNotes = field(default_factory=ControllerNotes)
     digests: Digests = field(default_factory=Digests)
+    log: list[p4r.Update] | None = None
+    """What has been carried out, where a commit is to repeat it."""
 
     @property
     def schema(self) -> Schema:

@@ -8,7 +8,7 @@ from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.meters import MeterRates
 from emulator.p4runtime.bytestrings import decode_value, encode_value
 from emulator.p4runtime.errors import invalid_argument, permission_denied
-from emulator.p4runtime.schema import ActionScope, MatchField, MatchKind, Parameter, Schema, Table
+from emulator.p4runtime.schema import ActionScope, Matched, MatchField, MatchKind, Parameter, Schema, Table
 
 
 def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> EntryKey:
@@ -24,26 +24,28 @@ def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> 
     return EntryKey(decode_match(table, match), priority)
 
 
-def decode_match(table: Table, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch | RangeMatch, ...]:
-    """Return the fields of a match, in the order of the table's key. Raises RequestError as ``decode_key`` does."""
+def decode_match(owner: Matched, match: Sequence[p4r.FieldMatch]) -> tuple[FieldMatch | RangeMatch, ...]:
+    """Return the fields of a match, in the order of the owner's key. Raises RequestError as ``decode_key`` does."""
     given: dict[int, p4r.FieldMatch] = {}
     for message in match:
         field_id = message.field_id
-        if field_id not in table.field_ids:
-            raise invalid_argument(f"table {table.name}: its key has no field with id {field_id}")
+        if field_id not in owner.field_ids:
+            raise invalid_argument(f"{owner.place}: its key has no field with id {field_id}")
         if field_id in given:
-            raise invalid_argument(f"table {table.name}: field {field_id} is given twice")
+            raise invalid_argument(f"{owner.place}: field {field_id} is given twice")
         given[field_id] = message
-    return tuple([_decode_field(field, given.get(field.id)) for field in table.match_fields])
+    return tuple([_decode_field(field, given.get(field.id)) for field in owner.match_fields])
 
 
 def encode_key(table: Table, key: EntryKey) -> p4r.TableEntry:
     """Return a table entry with only its key: canonical values, and no fields that match everything."""
-    entry = p4r.TableEntry(table_id=table.id, priority=key.priority)
-    for field, match in zip(table.match_fields, key.match, strict=True):
-        if match != _anything(field):
-            entry.match.append(_encode_field(field, match))
-    return entry
+    return p4r.TableEntry(table_id=table.id, priority=key.priority, match=encode_match(table, key.match))
+
+
+def encode_match(owner: Matched, match: Sequence[FieldMatch | RangeMatch]) -> list[p4r.FieldMatch]:
+    """Encode a match: canonical values, and no fields that match everything."""
+    pairs = zip(owner.match_fields, match, strict=True)
+    return [_encode_field(field, part) for field, part in pairs if part != _anything(field)]
 
 
 def decode_action(schema: Schema, table: Table, message: p4r.Action, *, as_default: bool = False) -> ActionCall:

@@ -57,9 +57,16 @@ UNIONS = SmallProgram("unions")
 DIGESTS = SmallProgram("digests")
 SETS = SmallProgram("sets")
 PAYLOAD = SmallProgram("payload")
+TRUNCATION = SmallProgram("truncation")
+MEMBERS = SmallProgram("members")
+PUSHES = SmallProgram("pushes")
+AGEING = SmallProgram("ageing")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
-EVERY_PROGRAM = (*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS, SETS, PAYLOAD)
+EVERY_PROGRAM = (
+    *(*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS, SETS, PAYLOAD),
+    *(TRUNCATION, MEMBERS, PUSHES, AGEING),
+)
 
 
 class EmulatedProgram:

@@ -43,6 +43,10 @@ def _compared(scenario: Scenario) -> list[str]:
         for key, call in entries.items():
             switch.control.insert(table, key, call)
     reference.entries |= scenario.entries
+    for name, members in scenario.value_sets.items():
+        if name in program.resources.value_sets:
+            switch.control.value_set(name).replace(members)
+    reference.value_sets |= scenario.value_sets
     found = []
     for number, packet in enumerate(scenario.packets):
         with np.errstate(all="ignore"):

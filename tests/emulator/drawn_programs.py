@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from emulator.cells import Member
 from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from tests.emulator.constructs import keyless
 from tests.emulator.programs import Json, trainyard_json
@@ -32,6 +33,7 @@ class Scenario:
 
     program: Json
     entries: dict[str, dict[EntryKey, ActionCall]] = field(default_factory=dict)
+    value_sets: dict[str, tuple[Member, ...]] = field(default_factory=dict)
     packets: list[bytes] = field(default_factory=list)
 
 
@@ -68,6 +70,8 @@ class _Drawing:
         self.kinds: dict[str, str] = {}
         self.stack: list[str] = []
         self.union: list[str] = []
+        self.unions: list[list[str]] = []
+        self.value_sets: dict[str, tuple[Member, ...]] = {}
         self.parameters: list[int] = []
 
     def some(self, items: Any) -> Any:
@@ -100,6 +104,9 @@ class _Drawing:
         self.kinds |= dict.fromkeys(self.stack, kind)
         self.union = ["u.a", "u.b"]
         self.kinds |= {name: self.some(types) for name in self.union}
+        sizes, members = self.random.randint(2, 3), {member: self.some(types) for member in "ab"}
+        self.unions = [[f"w[{number}].{member}" for member in members] for number in range(sizes)]
+        self.kinds |= {name: members[name[-1]] for union in self.unions for name in union}
         self.plain = [name for name in self.kinds if name.startswith("h")]
         fixed_bits = self.some([0, 8, 40])
         self.types["variable"] = [["f0", fixed_bits, False]] if fixed_bits else []
@@ -193,7 +200,10 @@ class _Drawing:
                 return _do("assign_header", *map(_header, pair))
             return _do(self.some(["add_header", "remove_header"]), _header(pair[0]))
         if kind == 0:
-            return _do(self.some(["push", "pop"]), {"type": "header_stack", "value": "s"}, _constant(self.some([1, 2])))
+            stack = {"type": "header_stack", "value": "s"}
+            if self.often(0.4):
+                stack = {"type": "header_union_stack", "value": "w"}
+            return _do(self.some(["push", "pop"]), stack, _constant(self.some([1, 2])))
         if kind == 1:
             same = [name for name in self.kinds if self.kinds[name] == self.kinds[self.stack[0]]]
             return _do("assign_header", _header(self.some(same)), _header(self.some(same)))
@@ -225,6 +235,8 @@ class _Drawing:
                 return _do("mark_to_drop", _header("standard_metadata"))
             case 8 if self.often(0.2):
                 return _do("exit")
+            case 11 if self.often(0.15):
+                return _do("truncate", self.index(self.some([6, 7])))
             case 10 if self.often(0.1):
                 return _do(self.some(["assert", "assume"]), self.condition(2))
             case 9 if self.often(0.4):
@@ -305,7 +317,7 @@ class _Drawing:
             "type": "simple",
             "max_size": 64,
             "with_counters": bool(key) and self.often(0.5),
-            "support_timeout": False,
+            "support_timeout": self.often(0.2),
             "direct_meters": None,
             "action_ids": [action["id"] for action in own],
             "actions": [action["name"] for action in own],
@@ -348,7 +360,8 @@ class _Drawing:
 
     # ---- parser -----------------------------------------------------------------------------------------------------
 
-    def _states(self) -> list[Json]:
+    def _states(self, sets: list[Json]) -> list[Json]:
+        """States of a parser, which also draws the value ``sets`` that they look up."""
         names = [f"state{number}" for number in range(self.random.randint(2, 5))]
         states = []
         for number, name in enumerate(names):
@@ -359,6 +372,8 @@ class _Drawing:
             if in_stack:
                 operations.append(_do("extract", {"type": "stack", "value": "s"}))
                 later.append(name)
+            elif self.often(0.2):
+                operations.append(_do("extract", {"type": "union_stack", "value": ["w", self.some("ab")]}))
             elif self.often(0.85):
                 extracted = self.some([*self.plain, *self.union])
                 operations.append(_do("extract", {"type": "regular", "value": extracted}))
@@ -381,6 +396,12 @@ class _Drawing:
                         "next_state": self.some(later),
                     }
                 )
+            if key and self.often(0.3):
+                name_of_set, following = f"set{number}", self.some(later)
+                sets.append({"name": name_of_set, "id": number, "max_size": 4})
+                looked_up = {"type": "parse_vset", "value": name_of_set, "mask": None, "next_state": following}
+                transitions.insert(self.random.randrange(len(transitions) + 1), looked_up)
+                self.value_sets[name_of_set] = self._members(key)
             if self.often(0.9) or not key:
                 following = later[0]
                 transitions.append({"type": "default", "value": None, "mask": None, "next_state": following})
@@ -388,7 +409,7 @@ class _Drawing:
                 {
                     "name": name,
                     "parser_ops": operations,
-                    "transition_key": key if transitions[0]["type"] == "hexstr" else [],
+                    "transition_key": key if transitions[0]["type"] != "default" else [],
                     "transitions": transitions,
                 }
             )
@@ -427,10 +448,25 @@ class _Drawing:
             width += (bits + 7) // 8
         return key, width
 
+    def _members(self, key: list[Json]) -> tuple[Member, ...]:
+        """Members of a value set."""
+        widths = [self._key_bits(part) for part in key]
+        kinds = [self.some(["exact", "lpm", "ternary", "range", "optional"]) for _ in widths]
+        drawn = [tuple(map(self._match_of, kinds, widths)) for _ in range(self.random.randrange(5))]
+        return tuple(dict.fromkeys(drawn))
+
+    def _key_bits(self, part: Json) -> int:
+        if part["type"] == "lookahead":
+            return int(part["value"][1])
+        header, name = part["value"]
+        return next(bits for n, bits, _ in self.fields_of(self.stack[0] if header == "s" else header) if n == name)
+
     # ---- all of it --------------------------------------------------------------------------------------------------
 
     def scenario(self, num_packets: int) -> Scenario:
         self._draw_headers()
+        sets: list[Json] = []
+        states = self._states(sets)
         actions = self._actions()
         drawn_actions, leave, show = actions[:-2], actions[-2], actions[-1]
         pipelines = [
@@ -459,11 +495,33 @@ class _Drawing:
                     "header_ids": [names.index(name) for name in self.stack],
                 }
             ],
+            "header_union_types": [
+                {"name": "w_t", "headers": [[member, self.kinds[f"w[0].{member}"]] for member in "ab"]},
+            ],
             "header_unions": [
-                {"name": "u", "id": 0, "union_type": "u_t", "header_ids": [names.index(name) for name in self.union]}
+                {"name": "u", "id": 0, "union_type": "u_t", "header_ids": [names.index(name) for name in self.union]},
+                *(
+                    {
+                        "name": f"w[{number}]",
+                        "id": number + 1,
+                        "union_type": "w_t",
+                        "header_ids": [names.index(name) for name in union],
+                    }
+                    for number, union in enumerate(self.unions)
+                ),
+            ],
+            "header_union_stacks": [
+                {
+                    "name": "w",
+                    "id": 0,
+                    "union_type": "w_t",
+                    "size": len(self.unions),
+                    "header_union_ids": [number + 1 for number in range(len(self.unions))],
+                }
             ],
             "errors": ERRORS,
-            "parsers": [{"name": "parser", "id": 0, "init_state": "state0", "parse_states": self._states()}],
+            "parsers": [{"name": "parser", "id": 0, "init_state": "state0", "parse_states": states}],
+            "parse_vsets": sets,
             "deparsers": [{"name": "deparser", "id": 0, "order": ["dump", *order]}],
             "counter_arrays": [{"name": "cells", "id": 0, "size": 6, "is_direct": False}],
             "register_arrays": [
@@ -483,7 +541,7 @@ class _Drawing:
             for table in pipeline["tables"]
             if table["key"]
         }
-        return Scenario(program, entries, packets)
+        return Scenario(program, entries, self.value_sets, packets)
 
     def _header_type(self, name: str) -> Json:
         fields = self.types[name]
@@ -551,8 +609,11 @@ class _Drawing:
     def _match(self, part: Json) -> FieldMatch | RangeMatch:
         header, name = part["target"]
         bits = 1 if name == "$valid$" else next(bits for n, bits, _ in self.fields_of(header) if n == name)
+        return self._match_of(part["match_type"], bits)
+
+    def _match_of(self, kind: str, bits: int) -> FieldMatch | RangeMatch:
         full = (1 << bits) - 1
-        match part["match_type"]:
+        match kind:
             case "range":
                 low, high = sorted([self.value(bits), self.value(bits)])
                 return RangeMatch(low, high)

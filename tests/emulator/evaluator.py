@@ -16,7 +16,8 @@ class Packet:
     """A packet on its way through the program: fields by header and name, the valid headers, what was not parsed.
 
     Fields are what their bits are without a sign, variable-length ones in ``octets_of``. ``following`` is the next
-    element of each header stack. ``is_endless`` says that an action has halted the packet.
+    element of each header stack. ``is_endless`` says that an action has halted the packet, ``longest`` how many of its
+    bytes may leave.
     """
 
     octets: bytes
@@ -27,6 +28,7 @@ class Packet:
     octets_of: dict[tuple[str, str], bytes] = field(default_factory=dict)
     has_exited: bool = False
     is_endless: bool = False
+    longest: int | None = None
 
     def bits(self, offset: int, width: int) -> int:
         """Bits behind what has been parsed."""
@@ -62,6 +64,15 @@ class Evaluator:
         self.unions = {
             union["name"]: [by_id[number] for number in union["header_ids"]]
             for union in program.get("header_unions", ())
+        }
+        union_names = {union.get("id"): union["name"] for union in program.get("header_unions", ())}
+        members = {kind["name"]: len(kind["headers"]) for kind in program.get("header_union_types", ())}
+        self.union_stacks = {
+            stack["name"]: [
+                [self.unions[union_names[number]][position] for number in stack["header_union_ids"]]
+                for position in range(members[stack["union_type"]])
+            ]
+            for stack in program.get("header_union_stacks", ())
         }
         self._calculations = {calculation["name"]: calculation for calculation in program["calculations"]}
 

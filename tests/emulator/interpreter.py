@@ -6,6 +6,7 @@ dictionaries, bytes are taken apart bit by bit. The emulator's compiled programs
 
 from typing import Any
 
+from emulator.cells import Member
 from emulator.compiler import jumps
 from emulator.entries import (
     ActionCall,
@@ -51,7 +52,7 @@ class Interpreter(Evaluator):
         self.direct_counters: dict[tuple[str, EntryKey], list[int]] = {}
         self.counters: dict[tuple[str, int], list[int]] = {}
         self.registers: dict[tuple[str, int], int] = {}
-        self.value_sets: dict[str, tuple[tuple[int, ...], ...]] = {}
+        self.value_sets: dict[str, tuple[Member, ...]] = {}
         self.random_state = 1  # the id of the device
 
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
@@ -65,7 +66,7 @@ class Interpreter(Evaluator):
             return None
         level = self.get(packet, ["standard_metadata", "priority"])
         left = self.pass_egress(packet, egress_port, depths)
-        return None if left is None else Sent(egress_port, level, left)
+        return None if left is None else Sent(egress_port, level, left[: packet.longest])
 
     def fresh(self, octets: bytes) -> Packet:
         """A packet of which nothing is known yet: all metadata is 0."""
@@ -153,12 +154,9 @@ class Interpreter(Evaluator):
             if transition["type"] == "default":
                 return following
             if transition["type"] == "parse_vset":
-                widths = [self._key_bits(part) for part in state["transition_key"]]
-                members = [
-                    b"".join(v.to_bytes((w + 7) // 8, "big") for v, w in zip(member, widths, strict=True))
-                    for member in self.value_sets.get(transition["value"], ())
-                ]
-                if key in members:
+                values = [int.from_bytes(self._key_bytes(packet, part), "big") for part in state["transition_key"]]
+                members = self.value_sets.get(transition["value"], ())
+                if any(all(takes(m, v) for v, m in zip(values, member, strict=True)) for member in members):
                     return following
                 continue
             mask = int(transition["mask"] or "0x" + "ff" * len(key), 16)
@@ -338,6 +336,9 @@ class Interpreter(Evaluator):
                 packet.has_exited = True
             case "log_msg" | "generate_digest":
                 pass
+            case "truncate":
+                length = self.value(packet, parameters[0], arguments)
+                packet.longest = length if packet.longest is None else min(length, packet.longest)
             case "assert" | "assume":
                 packet.is_endless |= not self.value(packet, parameters[0], arguments)
             case "register_read":
@@ -408,10 +409,15 @@ class Interpreter(Evaluator):
                 raise NotImplementedError(other)
 
     def _shift(self, packet: Packet, stack: str, count: int, is_push: bool) -> None:
-        """Elements move by so many places, and swap what they hold; those that nothing moves to become invalid."""
-        elements = self.stacks[stack]
+        """Elements move by so many places; those of unions with all their members."""
+        members = self.union_stacks[stack] if stack in self.union_stacks else [self.stacks[stack]]
         following = packet.following.get(stack, 0) + (count if is_push else -count)
-        packet.following[stack] = min(max(following, 0), len(elements))
+        packet.following[stack] = min(max(following, 0), len(members[0]))
+        for elements in members:
+            self._shift_headers(packet, elements, count, is_push)
+
+    def _shift_headers(self, packet: Packet, elements: list[str], count: int, is_push: bool) -> None:
+        """Headers swap what they hold; those that nothing moves to become invalid."""
         moved = range(len(elements) - 1, count - 1, -1) if is_push else range(len(elements) - count)
         for number in moved:
             one, other = elements[number], elements[number - count if is_push else number + count]

@@ -66,6 +66,8 @@ class LoneSwitch:
             size = int(self._transmit(words, octets, at, len(packet), egress_port, *times_and_depths, memory, block))
             if size >= 0:
                 length = len(packet) + size - payload
+                if self._program.layout.longest_word is not None and words[self._program.layout.longest_word]:
+                    length = min(length, int(words[self._program.layout.longest_word]) - 1)
                 sent = Sent(egress_port, level, octets[OCTETS : OCTETS + length].tobytes())
         assert (rows[:row] == _ODD_WORD).all()
         assert (rows[2 * row :] == _ODD_WORD).all()

@@ -103,7 +103,7 @@ class ReplicatingInterpreter(Interpreter):
         if packet.recirculate:
             self._pass_again(packet, octets, packet.recirculate, RECIRCULATED)
             return []
-        return [Sent(port, level, octets)]
+        return [Sent(port, level, octets[: packet.longest])]
 
     def _clone(self, packet: Journey, valid: set[str], instance: int, parsed: Journey | None = None) -> None:
         assert packet.clone is not None

@@ -29,11 +29,6 @@ def key_kind(kind: str) -> Patch:
     return lambda program: table(program)["key"][0].update(match_type=kind)
 
 
-def table_with(**more: Any) -> Patch:
-    """Give the flow table something."""
-    return lambda program: table(program).update(more)
-
-
 def primitive(operation: str, *parameters: Json) -> Patch:
     """Let an action do something else first."""
     done = {"op": operation, "parameters": list(parameters)}
@@ -202,8 +197,6 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
         lambda program: [key.update(match_type="lpm") for key in table(program)["key"]],
         r"more than one LPM field in the key of table 'ingress\.flow'",
     ),
-    "ageing": (table_with(support_timeout=True), r"classification\.p4:\d+: support timeout of table 'ingress\.flow'"),
-    "truncate": (primitive("truncate"), "primitive 'truncate'"),
     "register in the deparser": (
         deparser_statement("register_read"),
         "primitive 'register_read' in a parser or deparser",

@@ -22,6 +22,7 @@ _FLOW = {
     "destination_port": "4791",
 }
 _LOOK_S = 0.1
+_IDLE_NS = 20_000_000
 _PATIENCE_S = 300.0
 """Only a session that hangs waits so long, however busy the machine is."""
 
@@ -102,6 +103,37 @@ def listen(address: str, p4info: str, program: str) -> dict[str, Any]:
     return seen
 
 
+def age(address: str, p4info: str, program: str) -> dict[str, Any]:
+    """Insert an entry with a timeout, hear that it is idle, see since when, and remove it."""
+    shell.setup(device_id=1, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
+    notifications = shell.IdleTimeoutNotification()
+    entry = shell.TableEntry("ingress.learned")(action="ingress.forward")
+    entry.match["source"] = "7"
+    entry.action["port"] = "2"
+    entry.idle_timeout_ns = _IDLE_NS
+    entry.insert()
+    told: list[Any] = []
+
+    def is_over() -> bool:
+        told.extend(message.idle_timeout_notification for message in notifications.sniff(timeout=_LOOK_S))
+        return bool(told)
+
+    _wait_until(is_over)
+    request = shell.TableEntry("ingress.learned")
+    request.match["source"] = "7"
+    assert request.time_since_last_hit.elapsed_ns == 0  # asks for it
+    [found] = request.read()
+    seen = {
+        "told": [entry.match[0].exact.value.hex() for entry in told[0].table_entry],
+        "timeouts": [entry.idle_timeout_ns for entry in told[0].table_entry],
+        "has been idle": found.time_since_last_hit.elapsed_ns >= _IDLE_NS,
+    }
+    entry.delete()
+    seen["left"] = len(list(shell.TableEntry("ingress.learned").read()))
+    shell.teardown()
+    return seen
+
+
 def send(address: str, p4info: str, program: str, port: str, *packets: str) -> dict[str, Any]:
     """Send packets out of a port as primary of the first switch, and count them."""
     shell.setup(device_id=1, grpc_addr=address, config=shell.FwdPipeConfig(p4info, program), verbose=False)
@@ -144,5 +176,6 @@ def _refusal(write: Any) -> str | None:
 
 
 if __name__ == "__main__":
-    session = {"operate": operate, "look_on": look_on, "listen": listen, "send": send}[sys.argv[1]]
+    sessions = {"operate": operate, "look_on": look_on, "listen": listen, "send": send, "age": age}
+    session = sessions[sys.argv[1]]
     print("\n" + json.dumps(session(*sys.argv[2:])))

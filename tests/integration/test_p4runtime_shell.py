@@ -18,6 +18,7 @@ from controller.config import ControllerConfig
 from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
 from p4src import P4INFO, PROGRAM
+from tests.bmv2.small_programs import AGEING
 from tests.emulator.packets import ETHERNET, ipv4_packet
 from tests.integration.fabrics import DUMBBELL
 from tests.interpreters import interpreter_with
@@ -36,12 +37,12 @@ def shell_python() -> Path:
 
 
 @asynccontextmanager
-async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
+async def _emulator(folder: Path, *options: str | Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
     """Run ``trainyard emulator`` on the dumbbell; yield the switches and addresses that it prints, by device id."""
     topology = folder / "fabric.yaml"
     topology.write_text(yaml.safe_dump({"topology": DUMBBELL.model_dump(mode="json")}))
     command = ("-m", "trainyard", "emulator", "--topology", str(topology), "--listen", "127.0.0.1:0")
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(sys.executable, *command, *options, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     devices: dict[int, tuple[str, str]] = {}
     async with asyncio.timeout(PATIENCE_S):
@@ -54,11 +55,16 @@ async def _emulator(folder: Path) -> AsyncIterator[dict[int, tuple[str, str]]]:
 
 
 async def _session(
-    shell_python: Path, name: str, address: str, *more: str, ready: asyncio.Event | None = None
+    shell_python: Path,
+    name: str,
+    address: str,
+    *more: str,
+    ready: asyncio.Event | None = None,
+    program: tuple[Path, Path] = (P4INFO, PROGRAM),
 ) -> tuple[dict[str, Any], str]:
     """Return what a session of the shell saw and printed; ``ready`` is set once it listens."""
     process = await asyncio.create_subprocess_exec(
-        shell_python, _SESSION, name, address, P4INFO, PROGRAM, *more, stdout=asyncio.subprocess.PIPE
+        shell_python, _SESSION, name, address, *program, *more, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     printed = ""
@@ -99,6 +105,17 @@ def test_two_shells_exchange_packets_and_count_them(shell_python: Path, tmp_path
     assert sent == {"sent": 2}
     # The second switch counts what the flow's entry has seen, and hands ARP, which came after it, to its controller.
     assert seen == {"counted": [[1, len(_DATA)]], "received": [_ARP.hex()], "ports": [port]}
+
+
+async def _aged(shell_python: Path, folder: Path) -> dict[str, Any]:
+    program = AGEING.p4info, AGEING.json
+    async with _emulator(folder, "--p4info", program[0], "--json", program[1]) as devices:
+        return (await _session(shell_python, "age", devices[1][1], program=program))[0]
+
+
+def test_the_shell_hears_of_an_idle_entry_and_removes_it(shell_python: Path, tmp_path: Path) -> None:
+    seen = asyncio.run(_aged(shell_python, tmp_path))
+    assert seen == {"told": ["07"], "timeouts": [20_000_000], "has been idle": True, "left": 0}
 
 
 async def _pipeline_is_set(address: str, device_id: int) -> None:

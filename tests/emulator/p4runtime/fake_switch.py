@@ -34,6 +34,10 @@ class FakeSwitch(EmulatedSwitch):
         self.commits = -1
         self.clear()
 
+    @property
+    def ages(self) -> bool:
+        return False
+
     def clear(self) -> None:
         self.commits += 1
         self._rows: dict[str, dict[EntryKey, EntryAction]] = {"Ingress.fixed": dict([FIXED_ENTRY])}
@@ -43,6 +47,9 @@ class FakeSwitch(EmulatedSwitch):
         self._watch_ports: dict[int, Mapping[int, int]] = {}
         self._cells: dict[int, CounterValue] = {}
         self._direct_cells: dict[EntryKey, CounterValue] = {}
+
+    def shadow(self) -> "FakeSwitch":
+        return FakeSwitch(self.device_id)
 
     def set_port(self, port: int, up: bool) -> None:
         self.ports.set(port, up)

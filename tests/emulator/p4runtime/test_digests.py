@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from finsy.p4client import P4Client
-from finsy.proto import p4d, p4r, rpc_code
+from finsy.proto import p4d, p4r, rpc_code, stratum
 
 from emulator.observations import PacketIn
 from emulator.p4runtime.errors import RequestError
@@ -157,6 +157,26 @@ def test_entries_are_read_changed_and_removed() -> None:
             await client.request(write(entry(p4r.Update.INSERT, PAIR)))
             await client.request(set_pipeline(COMMIT, PIPELINE.message))
             assert await entries() == []
+
+    run(test())
+
+
+def test_a_role_is_told_of_its_own_digests_alone() -> None:
+    async def test() -> None:
+        async with (
+            listening() as (served, client),
+            P4Client(served.address) as ours,
+            P4Client(served.address) as others,
+        ):
+            for other, name, digest_id in ((ours, "ours", PAIR), (others, "others", LEARNED)):
+                role = p4r.Role(name=name)
+                role.config.Pack(stratum.P4RoleConfig(shared_p4_ids=[digest_id], receives_packet_ins=True))
+                await bid(other, 1, role=role)
+                assert await advice(other) == ("OK", 1)
+            tell(served, 1)
+            assert sources_of((await client.receive()).digest) == sources_of((await ours.receive()).digest) == [1]
+            await bid(others, 1, role=role)
+            assert await advice(others) == ("OK", 1)
 
     run(test())
 

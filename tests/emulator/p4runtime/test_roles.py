@@ -9,6 +9,7 @@ from finsy.p4client import P4Client, P4ClientError
 from finsy.pbutil import to_any
 from finsy.proto import U128, p4r, stratum
 
+from emulator.observations import PacketIn
 from emulator.p4runtime.clients import MAX_ROLES
 from emulator.p4runtime.pipeline import Pipeline
 from tests.emulator.p4runtime.clients import Served, advice, bid, primary, run, serving, set_pipeline
@@ -24,6 +25,13 @@ def role(name: str, *exclusive: int, receives_packet_ins: bool = False) -> p4r.R
     """A role with a config."""
     config = stratum.P4RoleConfig(exclusive_p4_ids=exclusive, receives_packet_ins=receives_packet_ins)
     return p4r.Role(name=name, config=to_any(config))
+
+
+def filtering(port: int) -> p4r.Role:
+    """A role that receives the packets that came in by a port."""
+    config = stratum.P4RoleConfig(receives_packet_ins=True)
+    config.packet_in_filter.metadata_id, config.packet_in_filter.value = 5, bytes([0, port])
+    return p4r.Role(name="third", config=to_any(config))
 
 
 @asynccontextmanager
@@ -177,12 +185,19 @@ def test_packets_go_to_roles_that_receive_them(pipeline: Pipeline) -> None:
         async with (
             serving(pipeline) as served,
             primary(served) as all_of_it,
-            primary_in(served, role("deaf", FLOW_TABLE)),
+            primary_in(served, role("deaf", FLOW_TABLE)) as deaf,
             primary_in(served, role("hearing", receives_packet_ins=True)) as hearing,
+            primary_in(served, filtering(port=3)) as third,
         ):
             await all_of_it.request(set_pipeline(COMMIT, pipeline.message))
-            device = served.service._devices[1]
-            assert len(list(device.clients.receivers())) == 2
+            for port in (2, 3):
+                served.service.deliver([PacketIn("switch1", 0, (port << 7).to_bytes(2, "big") + bytes([port]))])
+            for client, expected in ((all_of_it, [2, 3]), (hearing, [2, 3]), (third, [3])):
+                assert [(await client.receive()).packet.payload[0] for _ in expected] == expected
+            for client, name in ((deaf, "deaf"), (third, "third")):
+                wanted = role("deaf", FLOW_TABLE) if name == "deaf" else filtering(port=3)
+                await bid(client, 5, role=wanted)
+                assert (await client.receive()).HasField("arbitration")
             update = p4r.StreamMessageRequest(packet=p4r.PacketOut(payload=b"x"))
             await hearing.send(update)
             assert (await hearing.receive()).WhichOneof("update") == "error"

@@ -94,8 +94,8 @@ def test_a_refused_pipeline_changes_nothing(pipeline: Pipeline) -> None:
     other.p4_device_config = json.dumps(document).encode()
     torn = with_cookie(pipeline, 1)
     torn.p4_device_config = torn.p4_device_config[:-5]
-    documented = with_cookie(pipeline, 1)
-    documented.p4info.pkg_info.version = "2"
+    other_sizes = with_cookie(pipeline, 1)
+    other_sizes.p4info.action_profiles[0].max_group_size += 1
     no_p4info = p4r.ForwardingPipelineConfig(p4_device_config=b"{}")
     missing = GRPCStatusCode.INVALID_ARGUMENT
     unsupported = GRPCStatusCode.UNIMPLEMENTED
@@ -104,15 +104,15 @@ def test_a_refused_pipeline_changes_nothing(pipeline: Pipeline) -> None:
         async with serving(pipeline) as served, primary(served) as client:
             await client.request(set_pipeline(Set.VERIFY_AND_COMMIT, pipeline.message))
             await client.request(write(FLOW_UPDATE))
-            for action in (Set.VERIFY, Set.VERIFY_AND_COMMIT, Set.RECONCILE_AND_COMMIT):
+            for action in (Set.VERIFY, Set.VERIFY_AND_SAVE, Set.VERIFY_AND_COMMIT, Set.RECONCILE_AND_COMMIT):
                 named = r"compiled for small.p4 \(\w+\) and cannot run other.p4 \(\w+\)"
                 await refused(client, set_pipeline(action, other), unsupported, named)
                 await refused(client, set_pipeline(action, torn), missing, "not a BMv2 JSON")
                 await refused(client, set_pipeline(action, no_p4info), missing, "no P4Info")
                 await refused(client, set_pipeline(action, None), missing, "no P4Info")
-            await refused(client, set_pipeline(Set.RECONCILE_AND_COMMIT, documented), unsupported, "another P4Info")
-            await refused(client, set_pipeline(Set.VERIFY_AND_SAVE, pipeline.message), unsupported, "VERIFY_AND_SAVE")
-            await refused(client, set_pipeline(Set.COMMIT, None), unsupported, "COMMIT is not supported")
+            changed = r"cannot be kept: action profile Ingress\.ecmp differs"
+            await refused(client, set_pipeline(Set.RECONCILE_AND_COMMIT, other_sizes), missing, changed)
+            await refused(client, set_pipeline(Set.COMMIT, None), GRPCStatusCode.NOT_FOUND, "no saved pipeline")
             await refused(client, set_pipeline(Set.UNSPECIFIED, pipeline.message), missing, "action of .* is not set")
             unknown = cast(Set.Action.ValueType, 9)
             await refused(client, set_pipeline(unknown, pipeline.message), missing, "the unknown number 9")

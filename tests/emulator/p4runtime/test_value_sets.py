@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from finsy.proto import p4r, rpc_code
 
-from emulator.entries import InvalidRequestError, ResourceExhaustedError
+from emulator.entries import AlreadyExistsError, FieldMatch, InvalidRequestError, RangeMatch, ResourceExhaustedError
 from emulator.p4runtime.errors import BatchError
 from emulator.replication import Replica, Replication, Replicator
 from tests.bmv2.session import Packet
@@ -47,6 +47,11 @@ def update(entry: p4r.ValueSetEntry, kind: p4r.Update.Type.ValueType = p4r.Updat
 def request(kind: int, a: int = 0, wide: int = 0, value: int = 0) -> bytes:
     """A packet with three bytes behind its header."""
     return kind.to_bytes(2, "big") + bytes([a << 5]) + wide.to_bytes(9, "big") + bytes([value, 0, 0])
+
+
+def number(value: int) -> FieldMatch:
+    """An exact match of 16 bits."""
+    return FieldMatch(value, (1 << 16) - 1)
 
 
 def port_of(emulated: EmulatedProgram, octets: bytes) -> int:
@@ -98,7 +103,7 @@ WRONG: dict[str, tuple[p4r.Update, rpc_code.Code.ValueType]] = {
     "insert": (update(value_set("kinds"), p4r.Update.INSERT), rpc_code.INVALID_ARGUMENT),
     "unknown": (update(p4r.ValueSetEntry(value_set_id=7)), rpc_code.INVALID_ARGUMENT),
     "too many": (update(value_set("kinds", (1,), (2,), (3,), (4,), (5,))), rpc_code.RESOURCE_EXHAUSTED),
-    "twice": (update(value_set("kinds", (1,), (1,))), rpc_code.INVALID_ARGUMENT),
+    "twice": (update(value_set("kinds", (1,), (1,))), rpc_code.ALREADY_EXISTS),
     "too wide": (update(value_set("kinds", (1 << 16,))), rpc_code.OUT_OF_RANGE),
     "field missing": (update(value_set("pairs", (1,))), rpc_code.INVALID_ARGUMENT),
 }
@@ -117,9 +122,12 @@ def test_wrong_members_change_nothing(wrong: p4r.Update, code: rpc_code.Code.Val
 def test_members_of_the_switch_itself_are_checked() -> None:
     memory = switch().control.value_set("parse.kinds")
     for members, kind in (
-        ([(1, 2)], InvalidRequestError),
-        ([(-1,)], InvalidRequestError),
-        ([(n,) for n in range(5)], ResourceExhaustedError),
+        ([(number(1), number(2))], InvalidRequestError),
+        ([(number(-1),)], InvalidRequestError),
+        ([(RangeMatch(0, 1 << 16),)], InvalidRequestError),
+        ([(FieldMatch(0, 1 << 16),)], InvalidRequestError),
+        ([(number(n),) for n in range(5)], ResourceExhaustedError),
+        ([(number(1),), (number(1),)], AlreadyExistsError),
     ):
         with pytest.raises(kind):
             memory.replace(members)
