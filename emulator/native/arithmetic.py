@@ -75,9 +75,9 @@ def converted(code: Code, value: Value, kind: Kind, *, cast: bool = False) -> Va
             return code.value(kind, f"zext i1 {value.text} to i64")
         case "i64", "f64":
             return code.value(F64, f"sitofp i64 {value.text} to double")
-        case ("u64" | "byte"), "f64":
+        case (("u64" | "byte"), "f64"):
             return code.value(F64, f"uitofp i64 {value.text} to double")
-        case ("u64" | "i64"), ("u64" | "i64") if cast:
+        case (("u64" | "i64"), ("u64" | "i64")) if cast:
             return scalar(kind, value.text)
         case "f64", ("u64" | "i64") if cast:
             return code.value(kind, f"fpto{'ui' if kind == U64 else 'si'} double {value.text} to i64")

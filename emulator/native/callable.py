@@ -18,14 +18,18 @@ _ITEMS = {
     np.dtype(np.uint8): BYTE,
     np.dtype(np.float64): F64,
 }
-_RESULTS = {U64: ctypes.c_uint64, I64: ctypes.c_int64, F64: ctypes.c_double, BOOL: ctypes.c_bool}
+_RESULTS: dict[str, Any] = {U64: ctypes.c_uint64, I64: ctypes.c_int64, F64: ctypes.c_double, BOOL: ctypes.c_bool}
 
 
 def kind_of(value: Any) -> Kind:
     """Return the type of a value of Python in machine code. Raises LoweringError for one that it has none for."""
+    if isinstance(value, np.ndarray):
+        if value.dtype not in _ITEMS or not value.flags.c_contiguous or not value.ndim:
+            raise LoweringError(
+                f"an array of {value.ndim} dimensions of {value.dtype}, contiguous: {value.flags.c_contiguous}"
+            )
+        return _array(value.dtype, value.shape[1:])
     match value:
-        case np.ndarray() if value.dtype in _ITEMS and value.flags.c_contiguous:
-            return _array(value.dtype, value.shape[1:])
         case bool() | np.bool_():
             return BOOL
         case np.uint64():
@@ -101,14 +105,17 @@ class Entry:
             module = Module()
             result = module.add(self._function, kinds, self._function.name)
             code = MachineCode(module.text)
-            types = [_of_c(part) for kind in kinds for part in (["ptr"] if isinstance(kind, Record) else llvm_types(kind))]
+            types = [part for kind in kinds for part in _c_types(kind)]
             pointer = ctypes.CFUNCTYPE(None if result is None else _RESULTS[str(result)], *types)
             self._made[kinds] = code, pointer(code.address(self._function.name))
         return self._made[kinds][1]
 
 
-def _of_c(part: str) -> Any:
-    return ctypes.c_double if part == "double" else ctypes.c_int64
+def _c_types(kind: Kind) -> list[Any]:
+    """Return C's types of an argument; a record comes as one address."""
+    if isinstance(kind, Record):
+        return [ctypes.c_int64]
+    return [ctypes.c_double if part == "double" else ctypes.c_int64 for part in llvm_types(kind)]
 
 
 class CompiledFunction(Entry, Inlined):

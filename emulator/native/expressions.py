@@ -93,9 +93,9 @@ class Expressions:
             case ast.Subscript():
                 return self._item(node)
             case ast.Call(function, arguments):
-                value = self.called(ast.unparse(function), arguments)
-                if value is not None:
-                    return value
+                returned = self.called(ast.unparse(function), arguments)
+                if returned is not None:
+                    return returned
         raise LoweringError(f"expression {ast.unparse(node)!r}")
 
     def called(self, name: str, arguments: list[ast.expr]) -> Value | None:
@@ -110,7 +110,7 @@ class Expressions:
                 return lesser(code, left, right)
             case "max", [left, right]:
                 return greater(code, left, right)
-            case ("min" | "max"), [first, *rest] if rest:
+            case (("min" | "max"), [first, *rest]) if rest:
                 for other in rest:
                     first = lesser(code, first, other) if name == "min" else greater(code, first, other)
                 return first

@@ -135,7 +135,8 @@ class Module:
     def text(self) -> str:
         """LLVM's text."""
         constants = (text for text, _ in self._constants.values())
-        return "\n".join([*self._declarations, *constants, *(made.text for made in self._made.values()), *self._entries])
+        functions = (made.text for made in self._made.values())
+        return "\n".join([*self._declarations, *constants, *functions, *self._entries])
 
 
 class _Scope:
@@ -147,7 +148,10 @@ class _Scope:
 
     def constant(self, name: str) -> Value | None:
         """Return a constant or a constant array by its name."""
-        match self._names.get(name):
+        found = self._names.get(name)
+        if isinstance(found, np.ndarray) and found.dtype in _ITEMS and found.ndim == 1:
+            return self._module.constant(name, found)
+        match found:
             case bool(flag):
                 return scalar(BOOL, "true" if flag else "false")
             case np.uint64() as word:
@@ -156,8 +160,6 @@ class _Scope:
                 return scalar(NUMBER, str(number))
             case float(number):
                 return real(number)
-            case np.ndarray() as array if array.dtype in _ITEMS and array.ndim == 1:
-                return self._module.constant(name, array)
         return None
 
     def call(self, code: Code, name: str, arguments: list[Value]) -> Value | None:
