@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 from emulator.ageing import IdleTimers
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
+from emulator.crew import Crew
 from emulator.engine import state as s
-from emulator.engine.build import first_state, grown_flows, grown_packets
-from emulator.engine.events import END_PS, FIRST_KEY
+from emulator.engine.build import first_state, grown_flows, grown_packets, with_borders
+from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured
 from emulator.engine.queues import flush
 from emulator.engine.transport import begin_transfer, inject
+from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
 from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
+from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple, switch_mac
@@ -38,10 +41,10 @@ class EmulatedFabric:
     packets. ``rate_scale`` divides all rates (the caller divides sizes by the same factor). This shortens a run and
     changes only the times of single packets. Every queue holds ``queue_limit_bytes``. If ``trace_rows`` is above 0, the
     fabric keeps a trace of that many queue and link events, see ``take_trace``. ``cpu_port`` connects every switch to
-    its control plane.
+    its control plane. ``cores`` threads share the work (``emulator.partition``); results do not depend on them.
 
-    Raises ValueError if ``cpu_port`` or the program's drop port is out of range or used by a cable, and if a switch has
-    another target.
+    Raises ValueError if the fabric cannot be divided among the cores, if ``cpu_port`` or the program's drop port is out
+    of range or used by a cable, and if a switch has another target.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class EmulatedFabric:
         queue_limit_bytes: int = 16_000_000,
         trace_rows: int = 0,
         cpu_port: int = CPU_PORT,
+        cores: int = 1,
     ) -> None:
         self.fabric = fabric
         self.program = program
@@ -67,10 +71,11 @@ class EmulatedFabric:
         self._timers = IdleTimers(self._time_ps)
         block_words = program.resources.block_words
         self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
-        overhead = wire_overhead(self.options)
-        self._state = first_state(
-            fabric, program, self._blocks, cpu_port, rate_scale / overhead, queue_limit_bytes, trace_rows
-        )
+        rate_scale /= wire_overhead(self.options)
+        arguments = fabric, program, self._blocks, cpu_port, rate_scale, queue_limit_bytes, trace_rows
+        self._partition = partition(fabric, cores)
+        self._states = with_borders([first_state(*arguments) for _ in range(cores)], self._partition)
+        self._crew = Crew(program.run) if cores > 1 else None
         self.switches: Mapping[str, EmulatedSwitch] = {
             name: EmulatedSwitch(
                 name,
@@ -94,6 +99,15 @@ class EmulatedFabric:
         self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
 
+    @property
+    def _state(self) -> s.State:
+        """State of the first part, which has what all parts share."""
+        return self._states[0]
+
+    @_state.setter
+    def _state(self, state: s.State) -> None:
+        self._states[0] = state
+
     # ---- time -------------------------------------------------------------------------------------------------------
 
     @property
@@ -104,8 +118,7 @@ class EmulatedFabric:
     @property
     def next_event_ps(self) -> int:
         """Time of the next event unless Python acts before; later than any possible run if there is none."""
-        event_ps = int(min(self._state.calendar[FIRST_KEY], self._state.timers[FIRST_KEY])) >> 1
-        return min(event_ps, self._timers.next_ps)
+        return min(next_event_ps(self._states), self._timers.next_ps)
 
     def run(self, until_ps: int) -> tuple[Completion, ...]:
         """Advance to ``until_ps``, or to the first moment at which a transfer is complete.
@@ -121,12 +134,13 @@ class EmulatedFabric:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
             pause_ps = min(until_ps, max(self.now_ps, self._timers.next_ps))
-            self.program.run(self._state, self._arena.words, pause_ps)
+            if self._crew is None:
+                self.program.run(self._state, self._arena.words, pause_ps)
+            else:
+                self._crew.run(self._states, self._arena.words, pause_ps)
             self._collect()
-            completed = int(self._state.scalars[s.COMPLETIONS])
-            if completed:
-                self._state.scalars[s.COMPLETIONS] = 0
-                return tuple(Completion(*row) for row in self._state.completions[:completed].tolist())
+            if completions := self._take_completions():
+                return completions
             if self._state.scalars[s.IDLE_UNTIL_PS] == pause_ps:
                 self._timers.run(pause_ps)
                 if pause_ps == until_ps:
@@ -143,7 +157,7 @@ class EmulatedFabric:
         destination = self.fabric.nic_by_address[five_tuple.destination_address]
         flow = self._num_flows
         if flow == len(self._state.flows):
-            self._state = grown_flows(self._state)
+            self._grow_flows()
         row = self._state.flows[flow]
         row[s.FLOW_SOURCE_LINK], row[s.FLOW_DESTINATION_LINK] = source.link, destination.link
         row[s.FLOW_MTU_BYTES], row[s.FLOW_WINDOW] = self.options.mtu_bytes, self.options.window_packets
@@ -179,7 +193,12 @@ class EmulatedFabric:
             raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
         self._make_room()
         num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
-        begin_transfer(self._state, flow, num_packets, size_bytes - (num_packets - 1) * self.options.mtu_bytes)
+        begin_transfer(
+            self._from(int(row[s.FLOW_SOURCE_LINK])),
+            flow,
+            num_packets,
+            size_bytes - (num_packets - 1) * self.options.mtu_bytes,
+        )
 
     # ---- single packets ---------------------------------------------------------------------------------------------
 
@@ -200,14 +219,23 @@ class EmulatedFabric:
         self._inject(self._cpu_link(switch), octets)
 
     def packets_in(self) -> tuple[PacketIn, ...]:
-        """Return the packets that have reached the switches' control planes since the last call."""
-        found, self._packets_in = tuple(self._packets_in), []
-        return found
+        """Return the packets that have reached the switches' control planes since the last call.
+
+        Those of one moment are in the order of the switches.
+        """
+        index = self.fabric.switch_index
+        found = sorted(self._packets_in, key=lambda packet: (packet.time_ps, index[packet.switch]))
+        self._packets_in = []
+        return tuple(found)
 
     def captured(self) -> tuple[Capture, ...]:
-        """Return the injected packets that have reached a NIC since the last call."""
-        found, self._captured = tuple(self._captured), []
-        return found
+        """Return the injected packets that have reached a NIC since the last call.
+
+        Those of one moment are in the order of the links.
+        """
+        found = sorted(self._captured, key=lambda capture: (capture.time_ps, capture.link))
+        self._captured = []
+        return tuple(found)
 
     # ---- failures ---------------------------------------------------------------------------------------------------
 
@@ -263,17 +291,35 @@ class EmulatedFabric:
     @property
     def packet_hops(self) -> int:
         """Number of packets that switches have taken from a queue so far."""
-        return int(self._state.scalars[s.HOPS])
+        return sum(self.packet_hops_by_core)
+
+    @property
+    def packet_hops_by_core(self) -> tuple[int, ...]:
+        """The packet-hops of each core."""
+        return tuple(int(state.scalars[s.HOPS]) for state in self._states)
+
+    @property
+    def critical_packet_hops(self) -> int:
+        """The packet-hops of the core with the most between two meetings of all, summed: nothing makes them parallel.
+
+        ``packet_hops`` divided by it bounds the gain from several cores.
+        """
+        return int(self._state.border[CRITICAL_HOPS]) if self._crew else self.packet_hops
+
+    @property
+    def thread_ids(self) -> tuple[int, ...]:
+        """The kernel's numbers of the threads that run beside the caller's own."""
+        return self._crew.thread_ids if self._crew else ()
 
     @property
     def misdelivered(self) -> int:
         """Number of packets of flows that have reached a NIC with another address."""
-        return int(self._state.scalars[s.MISDELIVERED])
+        return sum(int(state.scalars[s.MISDELIVERED]) for state in self._states)
 
     def drops(self, switch: str) -> Drops:
         """Return the drop counts of a switch. Raises ValueError for an unknown switch."""
         self._require_switch(switch)
-        return Drops(*(int(count) for count in self._state.drops[self.fabric.switch_index[switch]]))
+        return self._drops(self.fabric.switch_index[switch])
 
     def retransmissions(self, flow: int) -> int:
         """Return the number of retransmitted packets of a flow. Raises ValueError for an unknown flow."""
@@ -300,23 +346,61 @@ class EmulatedFabric:
         return self._state.ps_per_byte[: len(self.fabric.links)].copy()
 
     def take_trace(self) -> list[TraceRow]:
-        """Return the queue and link events since the last call, in order; empty without a trace."""
+        """Return the queue and link events since the last call; empty without a trace.
+
+        Those of one moment are in the order of the links, and at each link in order.
+        """
         self._collect()
-        found, self._traced = self._traced, []
+        found = sorted(self._traced, key=lambda row: (row.time_ps, row.link, row.level != s.NONE))
+        self._traced = []
         return found
 
     def host_drops(self) -> Drops:
         """Return the packets that hosts have lost before or on their own links."""
-        return Drops(*(int(count) for count in self._state.drops[s.NONE]))
+        return self._drops(s.NONE)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _by_level(self, first: int) -> NDArray[np.int64]:
         """Return a column of every link's queues, from that of level 0 on; acknowledgements count as level 7."""
-        by_queue = self._state.links[: len(self.fabric.links), first :: s.QUEUE_COLUMNS]
-        levels = by_queue[:, : s.LEVELS].copy()
-        levels[:, -1] += by_queue[:, s.LEVELS]
+        levels = np.zeros((len(self.fabric.links), s.LEVELS), dtype=np.int64)
+        for state in self._states:  # in all but that of its part, a link's columns are 0
+            by_queue = state.links[: len(levels), first :: s.QUEUE_COLUMNS]
+            levels += by_queue[:, : s.LEVELS]
+            levels[:, -1] += by_queue[:, s.LEVELS]
         return levels
+
+    def _drops(self, row: int) -> Drops:
+        return Drops(
+            *(sum(int(state.drops[row, reason]) for state in self._states) for reason in range(s.DROP_REASONS))
+        )
+
+    def _from(self, link: int) -> s.State:
+        """Return the state of the part in which a link of the fabric begins."""
+        return self._states[self._partition.of_source(self.fabric.links[link])]
+
+    def _to(self, link: int) -> s.State:
+        """Return the state of the part in which a link ends."""
+        if link < len(self.fabric.links):
+            return self._states[self._partition.of_destination(self.fabric.links[link])]
+        switch = self.fabric.switches[(link - len(self.fabric.links)) // 2]
+        return self._states[self._partition.part[switch]]
+
+    def _take_completions(self) -> tuple[Completion, ...]:
+        """Return the completions of the moment; all parts are there then."""
+        for state in self._states:
+            completed = int(state.scalars[s.COMPLETIONS])
+            if completed:
+                state.scalars[s.COMPLETIONS] = 0
+                for other in self._states:
+                    other.scalars[s.NOW_PS] = state.scalars[s.NOW_PS]
+                return tuple(Completion(*row) for row in state.completions[:completed].tolist())
+        return ()
+
+    def _grow_flows(self) -> None:
+        first = grown_flows(self._state)
+        grown = [first, *(grown_flows(state) for state in self._states[1:])]
+        self._states = [state._replace(flows=first.flows, templates=first.templates) for state in grown]
 
     def _require_flow(self, flow: int) -> None:
         if not 0 <= flow < self._num_flows:
@@ -336,7 +420,7 @@ class EmulatedFabric:
         if len(octets) > min(s.OCTETS, length):
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
         self._make_room()
-        inject(self._state, link, np.frombuffer(octets, dtype=np.uint8), length)
+        inject(self._to(link), link, np.frombuffer(octets, dtype=np.uint8), length)
 
     def _time_ps(self) -> int:
         """Return the time up to which packets have been processed, for entries that age."""
@@ -357,26 +441,28 @@ class EmulatedFabric:
     def _update_link(self, link: int) -> None:
         """Set a link up or down, as it now should be."""
         end, up = self.fabric.links[link], self._link_is_up(link)
-        self._state.links[link, s.LINK_UP] = up
+        for state in self._states:
+            state.links[link, s.LINK_UP] = up
         if not up:
-            flush(self._state, link)
+            flush(self._from(link), link)
         if end.source in self.switches:
             self.switches[end.source].set_port(end.source_port, up)
 
     def _make_room(self) -> None:
         """Grow the arrays that a single event might overfill."""
-        state = self._state
-        if len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace):
-            self._collect()
-        if state.scalars[s.FREE_PACKETS] < s.RESERVE:
-            state = grown_packets(state)
-        self._state = state
+        for part, state in enumerate(self._states):
+            if len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace):
+                self._collect()
+            if state.scalars[s.FREE_PACKETS] < s.RESERVE:
+                self._states[part] = grown_packets(state)
 
     def _collect(self) -> None:
         """Move captures and trace rows out of the engine's arrays."""
-        state = self._state
-        if not state.scalars[s.CAPTURES] and not state.scalars[s.TRACED]:
-            return
+        for state in self._states:
+            if state.scalars[s.CAPTURES] or state.scalars[s.TRACED]:
+                self._collect_from(state)
+
+    def _collect_from(self, state: s.State) -> None:
         for link, time_ps, octets, length in take_captured(state):
             if link < len(self.fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import socket
 import tempfile
 import urllib.request
 from pathlib import Path
@@ -15,6 +14,7 @@ from experiments.scenarios.controller_process import ControllerProcess
 from tests.controller.southbound.openflow.injected import PortSockets
 from tests.controller.southbound.openflow.switched import add_bridges, addresses_of, flows_of, use_controller
 from tests.p4src.packets import Ipv4
+from tests.ports import free_port
 from topologies.clos import ClosSpecification
 from topologies.ecmp import FabricHash
 from topologies.fabric import Fabric
@@ -44,7 +44,7 @@ async def kill_figures(num_kills: int) -> dict[str, float]:
     fabric = CLOS.build()
     with OpenVSwitch(has_dummies=True) as openvswitch, tempfile.TemporaryDirectory() as folder:
         await asyncio.to_thread(add_bridges, openvswitch, fabric)
-        place = f"127.0.0.1:{_free_port()}"
+        place = f"127.0.0.1:{free_port()}"
         process = ControllerProcess(_configuration(fabric, place, Path(folder)))
         async with process:
             await asyncio.to_thread(use_controller, openvswitch, fabric.switches, place)
@@ -141,9 +141,3 @@ def _num_updates(web: str) -> int:
     """The entries that a controller has asked switches to insert, modify or delete."""
     with urllib.request.urlopen(f"{web}/metrics") as answer:  # nosec B310 # an address of ours
         return sum(int(float(value)) for _, value in _UPDATES.findall(answer.read().decode()))
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -11,7 +11,6 @@ job is observed, and its ranks report, but nothing is registered. Without one, n
 import asyncio
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from benchmarks.torch_jobs import stepping_rank
 from controller.config import ControllerConfig
 from controller.switch_addresses import SwitchAddress
 from experiments.scenarios.controller_process import ControllerProcess
+from tests.ports import free_port
 from topologies.specification import StarSpecification
 
 _RANKS = 2
@@ -156,12 +156,9 @@ class _Job:
 
 @contextmanager
 def _job(controller: str) -> Iterator[_Job]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     environment = os.environ | {
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(free_port()),
         "WORLD_SIZE": str(_RANKS),
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",

@@ -47,8 +47,9 @@ async def main() -> None:
         ):
             flows = await register(client, time, emulated)
     print("\nflow rules of t0, as P4Runtime left them")
-    for key, action in emulated.switches["t0"].entries("ingress.flow"):
-        print(f"  from {IPv4Address(key.match[0].value)}: {action}")
+    rules = {key.match[0].value: action for key, action in emulated.switches["t0"].entries("ingress.flow")}
+    for source, action in sorted(rules.items()):
+        print(f"  from {IPv4Address(source)}: {action.action} {action.arguments}")
     show_queues(emulated, flows)
 
 

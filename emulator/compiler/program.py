@@ -48,7 +48,7 @@ from emulator.compiler.survivors import everything, survivors
 from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
-from emulator.engine import events, loop, packets, queues, state, transport, wires
+from emulator.engine import events, loop, packets, queues, state, transport, windows, wires
 from emulator.engine import replication as engine_replication
 from emulator.engine.loop import loop_source
 from emulator.engine.state import OCTETS
@@ -64,6 +64,7 @@ _MODULES = (
     queues,
     state,
     transport,
+    windows,
     wires,
     loop,
     engine_replication,

@@ -1,5 +1,6 @@
 """Initial arrays of the engine for a topology, and larger ones when they fill up."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.events import NEVER_PS, calendar_of
 from emulator.engine.packets import packet_words, with_packets
+from emulator.engine.windows import border_of, meeting_of
+from emulator.partition import Partition
 from emulator.ports import NUM_PORTS
 from topologies.fabric import Fabric
 
@@ -101,8 +104,30 @@ def first_state(
         trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
         wires=np.zeros(0, dtype=np.int64),
         payloads=np.zeros(0, dtype=np.uint8),
+        border=np.zeros(0, dtype=np.int64),
+        meeting=np.zeros(0, dtype=np.int64),
     )
     return with_packets(state, _FIRST_PACKETS)
+
+
+def with_borders(states: Sequence[s.State], parts: Partition) -> list[s.State]:
+    """Return the states of a fabric's parts, made from as many states of the whole fabric.
+
+    They share what only Python changes, the flows, of which sender and receiver change different columns, and the words
+    of ``emulator.engine.windows`` by which they meet.
+    """
+    if len(states) == 1:
+        return list(states)
+    first, meeting = states[0], meeting_of(parts.cores)
+    shared = {name: getattr(first, name) for name in ("ps_per_byte", "port_links", "ready", "flows", "templates")}
+    return [
+        state._replace(
+            **shared,
+            meeting=meeting,
+            border=border_of(part, parts.cores, parts.lookahead_ps, parts.cuts(part), parts.host_links(part)),
+        )
+        for part, state in enumerate(states)
+    ]
 
 
 def grown(array: NDArray[Any]) -> NDArray[Any]:

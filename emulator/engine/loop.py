@@ -238,27 +238,27 @@ def start(state, memory, link):
 def run(state, memory, until_ps):
     """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
     scalars, calendar, timers = state.scalars, state.calendar, state.timers
-    last_key = 2 * until_ps + 1
+    last_key = begin(state, until_ps)
+    if last_key == LEAVES:
+        return
     while True:
-        while scalars[KICKED] > 0:
-            if scalars[FREE_PACKETS] < RESERVE:
-                return
+        while scalars[KICKED] > 0 and scalars[FREE_PACKETS] >= RESERVE:
             scalars[KICKED] -= 1
             link = state.kicks[scalars[KICKED]]
             start(state, memory, link)
-        if (
+        must_stop = (
             scalars[COMPLETIONS] > 0
             or scalars[FREE_PACKETS] < RESERVE
             or scalars[CAPTURES] + 1 > len(state.captures)
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
-        ):
-            return
+        )
         key, place = calendar[FIRST_KEY], calendar[FIRST_PLACE]
         timer_key = timers[FIRST_KEY]
-        if min(key, timer_key) > last_key:
-            scalars[NOW_PS] = until_ps
-            scalars[IDLE_UNTIL_PS] = until_ps
-            return
+        if must_stop or (min(key, timer_key) > last_key and not is_in_step(state, key, place)):
+            if not goes_on(state, until_ps, must_stop):
+                return
+            last_key = state.border[LAST_KEY]
+            continue
         scalars[NOW_PS] = min(key, timer_key) >> 1
         if timer_key < key:
             time_out(state, timers[FIRST_PLACE])

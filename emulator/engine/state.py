@@ -141,6 +141,7 @@ class State(NamedTuple):
 
     ``packets`` has a row per packet; ``words`` and ``octets`` are views of the same memory as words and bytes.
     ``wires`` and ``payloads`` are those of ``emulator.engine.wires``, empty where no real interface is attached.
+    ``border`` and ``meeting`` are those of ``emulator.engine.windows``, empty where one core runs the whole fabric.
     """
 
     scalars: NDArray[np.int64]
@@ -163,3 +164,5 @@ class State(NamedTuple):
     trace: NDArray[np.int64]
     wires: NDArray[np.int64]
     payloads: NDArray[np.uint8]
+    border: NDArray[np.int64]
+    meeting: NDArray[np.int64]

@@ -69,6 +69,19 @@ class _Argument:
             self.parts = (self._shapes.ctypes.data,)
 
 
+def _parts(known: list[_Argument], arguments: tuple[Any, ...]) -> list[Any] | None:
+    """Return the arguments' parts as C passes them; None where arrays or types are others than those that are known."""
+    parts: list[Any] = []
+    for one, argument in zip(known, arguments, strict=True):
+        if one.parts is None and type(argument) is type(one.value):
+            parts.append(int(argument) if isinstance(argument, np.integer) else argument)
+        elif one.parts is not None and argument is one.value:
+            parts += one.parts
+        else:
+            return None
+    return parts
+
+
 class Entry:
     """A function that Python may call: it is compiled for the types of its arguments at the first call.
 
@@ -84,20 +97,13 @@ class Entry:
     def __call__(self, *arguments: Any) -> Any:
         """Call the machine code for arguments of these types."""
         last = self._last
-        if last is not None:
-            parts: list[Any] = []
-            for one, argument in zip(last[0], arguments, strict=True):
-                if one.parts is None and type(argument) is type(one.value):
-                    parts.append(int(argument) if isinstance(argument, np.integer) else argument)
-                elif one.parts is not None and argument is one.value:
-                    parts += one.parts
-                else:
-                    break
-            else:
-                return last[1](*parts)
-        known = [_Argument(argument) for argument in arguments]
-        self._last = known, self.compile(tuple(one.kind for one in known))
-        return self(*arguments)
+        parts = _parts(last[0], arguments) if last else None
+        if last is None or parts is None:
+            known = [_Argument(argument) for argument in arguments]
+            last = self._last = known, self.compile(tuple(one.kind for one in known))
+            parts = _parts(known, arguments)
+        assert parts is not None
+        return last[1](*parts)
 
     def compile(self, kinds: tuple[Kind, ...]) -> Callable[..., Any]:
         """Return the machine code for arguments of these types; it takes their parts."""

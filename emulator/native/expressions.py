@@ -22,12 +22,13 @@ from emulator.native.code import (
     scalar,
 )
 
-# Signed numbers of 32 bits exist only as arguments of C functions.
+# Numbers of 32 bits exist only as arguments of C functions.
 _CASTS: dict[str, Kind] = {
     "U": U64,
     "np.uint64": U64,
     "np.int64": I64,
     "np.int32": I64,
+    "np.uint32": I64,
     "int": I64,
     "np.float64": F64,
     "float": F64,

@@ -1,12 +1,10 @@
-"""Functions of machine code that have no source: functions of the C library, and a hint to the processor."""
+"""Functions of machine code that have no source: functions of the C library, and what the processor does for caches and other threads."""
 
 from dataclasses import dataclass
 
 from emulator.native.arithmetic import converted, typed
 from emulator.native.arrays import part
-from emulator.native.code import I64, Array, Code, LoweringError, Value, scalar
-
-_PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+from emulator.native.code import I64, U64, Array, Code, LoweringError, Value, scalar
 
 
 @dataclass(frozen=True)
@@ -36,21 +34,47 @@ class External:
         return code.value(I64, f"sext i{self.result_bits} {result.text} to i64")
 
 
-@dataclass(frozen=True)
 class Prefetch:
     """Brings an item of an array into the processor's cache without waiting; any index is allowed."""
 
-    declaration = _PREFETCH
+    declaration = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 
     def call(self, code: Code, arguments: list[Value]) -> None:
         """Append a call for an array and an index."""
         array, index = arguments
-        if not isinstance(array.kind, Array):
-            raise LoweringError(f"prefetch of a {array.kind}")
-        flat = Value(Array(array.kind.item), (array.parts[0], "0"))
-        place = part(code, flat, [scalar("u64", converted(code, index, I64, cast=True).text)])
-        code.append(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 3, i32 1)")
+        code.append(f"call void @llvm.prefetch.p0(ptr {_item(code, array, index)}, i32 0, i32 3, i32 1)")
 
 
-Intrinsic = External | Prefetch
+class LoadAcquire:
+    """Reads an integer that another thread stores, before all that this thread reads later."""
+
+    declaration = ""
+
+    def call(self, code: Code, arguments: list[Value]) -> Value:
+        """Append a call for an array and an index."""
+        array, index = arguments
+        return code.value(I64, f"load atomic i64, ptr {_item(code, array, index)} acquire, align 8")
+
+
+class StoreRelease:
+    """Stores an integer for other threads, after all that this thread has written."""
+
+    declaration = ""
+
+    def call(self, code: Code, arguments: list[Value]) -> None:
+        """Append a call for an array, an index and the integer."""
+        array, index, value = arguments
+        word = converted(code, value, I64, cast=True).text
+        code.append(f"store atomic i64 {word}, ptr {_item(code, array, index)} release, align 8")
+
+
+def _item(code: Code, array: Value, index: Value) -> str:
+    """Return the address of an item; a negative index lies before the array."""
+    if not isinstance(array.kind, Array):
+        raise LoweringError(f"an item of a {array.kind}")
+    flat = Value(Array(array.kind.item), (array.text, "0"))
+    return part(code, flat, [scalar(U64, converted(code, index, I64, cast=True).text)]).text
+
+
+Intrinsic = External | Prefetch | LoadAcquire | StoreRelease
 """Functions without a source."""

@@ -30,7 +30,7 @@ from emulator.native.code import (
     with_types,
 )
 from emulator.native.functions import Lowered, entry, lower
-from emulator.native.intrinsics import External, Prefetch
+from emulator.native.intrinsics import Intrinsic
 
 INLINED_ALWAYS = frozenset({"forward", "arrive", "start"})
 """Functions of a generated source that become part of their only caller, however large they are."""
@@ -66,6 +66,10 @@ class Inlined:
     def node(self) -> ast.FunctionDef:
         """The function's source."""
         return _parsed(self._python)
+
+
+class Separate(Inlined):
+    """A function of the emulator that machine code calls, and that stays out of its callers."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,8 @@ class Module:
             symbol = f"{function.name}.{len(self._kept)}"
             is_inlined = isinstance(function, Inlined) or function.name in INLINED_ALWAYS
             attributes = "alwaysinline nounwind" if is_inlined else "nounwind"
+            if isinstance(function, Separate):
+                attributes = "noinline nounwind"
             self._made[key] = lower(symbol, function.node, arguments, _Scope(self, function.names), attributes)
         return self._made[key]
 
@@ -129,7 +135,8 @@ class Module:
 
     def declare(self, declaration: str) -> None:
         """Declare a function that is not in the module."""
-        self._declarations[declaration] = None
+        if declaration:
+            self._declarations[declaration] = None
 
     @property
     def text(self) -> str:
@@ -165,7 +172,7 @@ class _Scope:
     def call(self, code: Code, name: str, arguments: list[Value]) -> Value | None:
         """Call a function of the same source, or one of the emulator."""
         found = self._names.get(name)
-        if isinstance(found, External | Prefetch):
+        if isinstance(found, Intrinsic):
             self._module.declare(found.declaration)
             return found.call(code, arguments)
         if not isinstance(found, Inlined | Generated):

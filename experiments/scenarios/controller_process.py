@@ -12,6 +12,7 @@ from typing import Self
 import yaml
 
 from controller.config import ControllerConfig
+from experiments.scenarios.reserved_address import ReservedAddress
 
 _PRODUCTION = ("controller",)
 _READY = "listening on "
@@ -28,8 +29,9 @@ class ControllerProcess:
     """A controller process, as an async context manager: it starts on entry and stops on exit.
 
     It runs ``python -m controller`` or, with ``is_driven``, ``python -m experiments.scenarios.driven``. It listens at
-    ``address``, the same after a restart, serves metrics at ``web`` where it is configured to, and logs to ``log``, or
-    else to a file that is gone with it. Entering and ``restart`` raise ControllerProcessError where it does not start.
+    ``address``, the same after a restart: nobody else gets its port meanwhile. It serves metrics at ``web`` where it is
+    configured to, and logs to ``log``, or else to a file that is gone with it. Entering and ``restart`` raise
+    ControllerProcessError where it does not start.
 
     ``started_by`` turns its command line into the one that starts it, such as ``Laboratory.outside``, by which it ends
     with this process. Files that it needs to start are in ``folder``, None: where the machine has temporary ones.
@@ -52,15 +54,26 @@ class ControllerProcess:
         self._started_by = started_by
         self._folder = folder
         self._process: asyncio.subprocess.Process | None = None
+        self._reserved: ReservedAddress | None = None
 
     async def __aenter__(self) -> Self:
-        await self._start(self._config, 0.0)
+        self._reserved = ReservedAddress(self.address)
+        try:
+            self.address = self._reserved.address
+            await self._start(0.0)
+        except BaseException:
+            self._reserved.close()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._stop()
+        try:
+            await self._stop()
+        finally:
+            if self._reserved is not None:
+                self._reserved.close()
 
     @property
     def pid(self) -> int:
@@ -82,9 +95,10 @@ class ControllerProcess:
 
     async def restart(self, start_s: float = 0.0) -> None:
         """Start another process at the same address after ``kill``; a driven clock begins at ``start_s``."""
-        await self._start(self._config.model_copy(update={"listen": self.address}), start_s)
+        await self._start(start_s)
 
-    async def _start(self, config: ControllerConfig, start_s: float) -> None:
+    async def _start(self, start_s: float) -> None:
+        config = self._config.model_copy(update={"listen": self.address})
         with tempfile.TemporaryDirectory(prefix="trainyard-", dir=self._folder) as folder:
             path = Path(folder) / "controller.yaml"
             path.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_unset=True)))
@@ -113,7 +127,6 @@ class ControllerProcess:
                 except BaseException:
                     await self._stop()
                     raise
-        self.address = line.removeprefix(_READY).strip()
 
     async def _stop(self) -> None:
         if self._process is None or self._process.returncode is not None:

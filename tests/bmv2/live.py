@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import struct
 import subprocess
 import tempfile
@@ -21,6 +20,7 @@ from emulator.p4runtime.pipeline import compiled_pipeline
 from p4src import P4INFO, PROGRAM
 from tests.bmv2.session import CPU_PORT, Packet
 from tests.bmv2.wire import DOWN, METHOD, PORT_METHOD, UP, PortPacket, PortStatus
+from tests.ports import free_port
 
 VARIABLE = "TRAINYARD_BMV2"
 """Names the program where it is not on PATH."""
@@ -53,7 +53,7 @@ def version_of(command: str) -> str:
 @contextmanager
 def running(command: str, config: p4r.ForwardingPipelineConfig = _TRAINYARD) -> Iterator["Bmv2"]:
     """BMv2 with a pipeline, for as long as the context lasts. Raises RuntimeError where it does not start."""
-    address, packets_address = _free_address(), _free_address()
+    address, packets_address = (f"127.0.0.1:{free_port()}" for _ in range(2))
     arguments = ["--no-p4", "--device-id", str(_DEVICE_ID), "--", "--grpc-server-addr", address]
     arguments += ["--dp-grpc-server-addr", packets_address, "--cpu-port", str(CPU_PORT), "--priority-queues", "8"]
     with tempfile.TemporaryDirectory() as folder:
@@ -255,9 +255,3 @@ def _packet_out(octets: bytes) -> p4r.StreamMessageRequest:
     request.packet.metadata.add(metadata_id=_PORT_ID, value=port.lstrip(b"\0") or b"\0")
     request.packet.metadata.add(metadata_id=_PADDING_ID, value=b"\0")
     return request
-
-
-def _free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -15,6 +15,7 @@ from hostlib.errors import RefusalReason
 from hostlib.types import Directives, Flow, FlowGroup, Nic, Profile
 from tests.hostlib.served import BERT, GPT, LEASE_S, RING, Served, served
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 from topologies.addressing import TCP_PROTOCOL
 
 
@@ -101,7 +102,7 @@ def test_later_groups_profiles_and_instances_arrive() -> None:
 
 def test_everything_is_registered_again_at_a_controller_that_knows_nothing() -> None:
     async def restarted() -> None:
-        async with served() as first:
+        async with served(f"127.0.0.1:{free_port()}") as first:
             address, clock = first.address, DrivenClock()
             client = Client(address, clock=clock)
             await client.__aenter__()

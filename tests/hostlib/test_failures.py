@@ -19,6 +19,7 @@ from hostlib.reachability import Reachability
 from hostlib.wire.methods import REGISTER_JOB
 from tests.hostlib.served import GPT, RING, served
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -47,8 +48,7 @@ def test_one_warning_tells_that_no_controller_can_be_reached(
 
 def test_a_controller_that_answers_at_last_is_told_of_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        async with served() as gone:
-            address = gone.address
+        address = f"127.0.0.1:{free_port()}"
         async with Client(address) as client:
             client.register_job(GPT)
             await until(lambda: bool(warnings(caplog)))

@@ -17,6 +17,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from tests.hostlib.answering import answering
 from tests.hostlib.served import Served, served
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 _NOBODY = "127.0.0.1:1"
 _ADDRESS = IPv4Address("10.0.0.1")
@@ -48,7 +49,7 @@ def test_a_job_that_is_not_registered_learns_which_nics_its_addresses_are() -> N
 
 def test_a_controller_that_comes_in_time_answers() -> None:
     async def scenario() -> None:
-        async with served() as gone:
+        async with served(f"127.0.0.1:{free_port()}") as gone:
             address, addresses = gone.address, _addresses(gone, "h1")
         async with Client(address) as client:
             asking = asyncio.create_task(client.locate_nics(addresses, PATIENCE_S))

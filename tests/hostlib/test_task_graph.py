@@ -14,6 +14,7 @@ from hostlib.messages import MAX_MESSAGE_BYTES, flow_groups_to_wire, task_graph_
 from policies import task_graph as planned
 from tests.hostlib.served import GPT, RING, Served, served
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 LONG = "x" * 256
 TREE = FlowGroup("tree", RING.flows[:1])
@@ -142,7 +143,7 @@ def test_a_graph_arrives_is_amended_and_is_dropped_with_groups_that_it_does_not_
 
 def test_a_controller_that_knows_nothing_gets_the_newest_graph() -> None:
     async def scenario() -> None:
-        async with served() as first:
+        async with served(f"127.0.0.1:{free_port()}") as first:
             address = first.address
             client = Client(address, clock=DrivenClock())
             await client.__aenter__()

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from socket import create_server
+
+from tests.ports import free_port
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-policy.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -16,8 +17,7 @@ _MOST_LINES = 40
 
 
 def _blocks() -> Iterator[tuple[str, str]]:
-    with create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     for language, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         yield language, text.replace("4790", str(port))
 

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ray.cluster_utils import Cluster
 from ray.experimental.internal_kv import _internal_kv_list
 
 import runtime as rt
+from experiments.scenarios.reserved_address import ReservedAddress
 from runtime.executor.groups import BrokenGroupError, GroupKey, ShardGroup
 from runtime.substrates.local import LocalSubstrate
 from runtime.substrates.ray_host import RayHost, ray_store
@@ -184,9 +185,8 @@ def example(cluster: Cluster) -> None:
 
 def served(cluster: Cluster) -> None:
     """A server that lasts is started by a command."""
-    with tempfile.TemporaryDirectory() as folder:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            address, clients = f"127.0.0.1:{free.getsockname()[1]}", Path(folder) / "clients.txt"
+    with tempfile.TemporaryDirectory() as folder, closing(ReservedAddress("127.0.0.1:0")) as reserved:
+        address, clients = reserved.address, Path(folder) / "clients.txt"
         clients.write_text("default 1 token operator\n")
         command = [
             sys.executable,

@@ -14,6 +14,7 @@ from hostlib.torch.sockets import AdoptedSocket, Endpoints
 from runtime import messages
 from runtime.executor import steering
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 from tests.runtime.peer_hosts import SEND, TCP, Host, two_hosts
 from tests.runtime.ranking import until
 
@@ -72,14 +73,6 @@ def arrival(hosts: tuple[Host, Host], execution: int) -> tuple[int, int, int, in
     return receiver.next()[0]
 
 
-def free_ports(number: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 def test_a_flow_has_a_connection_of_its_own_which_sends_at_its_level(remote: tuple[Host, Host]) -> None:
     sender, receiver = remote
     open_flows(sender, 7, 8)
@@ -109,7 +102,7 @@ def test_a_flow_goes_on_from_the_port_that_it_is_told_between_two_pieces(
 ) -> None:
     sender, receiver = remote
     open_flows(sender, 7)
-    first, second = free_ports(2)
+    first, second = free_port(), free_port()
     monkeypatch.setattr(steering, "RETRIED_S", 0.02)
     execution = 40
     for port in (first, second, first, second):  # also soon again: no 5-tuple is held back by the kernel
@@ -129,7 +122,7 @@ def test_a_flow_goes_on_from_the_port_that_it_is_told_between_two_pieces(
 
 def test_flows_that_lead_elsewhere_may_send_from_one_port(remote: tuple[Host, Host]) -> None:
     sender, receiver = remote
-    (port,) = free_ports(1)
+    port = free_port()
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = messages.Place(f"127.0.0.1:{other.getsockname()[1]}")
         sender.do(lambda: sender.peers.take_places({1: receiver.peers.place, 2: place}))
@@ -168,7 +161,7 @@ def test_a_flow_whose_connection_breaks_gets_another_like_it(
     monkeypatch.setattr(steering, "RETRIED_S", 0.02)
     sender, _ = remote
     open_flows(sender, 7)
-    (port,) = free_ports(1)
+    port = free_port()
     rank(sender, 7, 4, 1e9, port)
     until_from(remote, 7, port)
     sender.do(lambda: sender.peers._outgoing[1, 7].connection.close("it was cut"))
@@ -231,7 +224,7 @@ def test_a_flow_stays_where_it_is_until_the_connection_from_its_port_is_open(
     sender, _ = remote
     open_flows(sender, 7)
     before = ends_of(*remote, 7)
-    (port,) = free_ports(1)
+    port = free_port()
     known = dict(sender.peers.places)
     with deaf_listener() as address:
         sender.do(lambda: sender.peers.take_places({1: messages.Place(address)}))
@@ -253,7 +246,7 @@ def test_a_flow_moves_no_further_before_its_last_connection_has_ended_which_is_r
     sender, receiver = remote
     open_flows(sender, 7)
     before = ends_of(*remote, 7)
-    first, second = free_ports(2)
+    first, second = free_port(), free_port()
     with deaf(receiver):
         rank(sender, 7, 3, port=first)
         until_from(remote, 7, first)

@@ -18,6 +18,7 @@ from experiments.scenarios.real_hosts.emulator_program import EmulatorPlan
 from experiments.scenarios.real_hosts.laboratory import Laboratory
 from experiments.scenarios.real_hosts.p4_counters import P4Counters
 from experiments.scenarios.real_hosts.switches import SwitchesError, SwitchPlaces
+from experiments.scenarios.reserved_address import ReservedAddress
 from topologies.fabric import Fabric
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +52,6 @@ class EmulatorProcess:
     def __init__(
         self, fabric: Fabric, laboratory: Laboratory, *, is_real_time: bool, on_loss: Callable[[str], None]
     ) -> None:
-        self.address = "127.0.0.1:0"
         self.restarts = 0
         self._fabric = fabric
         self._laboratory = laboratory
@@ -64,12 +64,15 @@ class EmulatorProcess:
         self._wanted_down: frozenset[int] = frozenset()
         self._has_wish = asyncio.Event()
         self._setting: asyncio.Task[None] | None = None
+        self._reserved: ReservedAddress | None = None
 
     async def __aenter__(self) -> Self:
+        self._reserved = ReservedAddress("127.0.0.1:0")
         try:
             await self._start()
         except BaseException:
             await self._stop()
+            self._reserved.close()
             raise
         self._watching = asyncio.create_task(self._watch())
         self._setting = asyncio.create_task(self._set_links())
@@ -83,6 +86,14 @@ class EmulatorProcess:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         await self._stop()
+        if self._reserved is not None:
+            self._reserved.close()
+
+    @property
+    def address(self) -> str:
+        """Where it is asked to listen."""
+        assert self._reserved is not None
+        return self._reserved.address
 
     @property
     def pid(self) -> int:
@@ -152,14 +163,13 @@ class EmulatorProcess:
         try:
             async with asyncio.timeout(_STARTS_WITHIN_S):
                 for _ in range(1 + len(self._fabric.switches)):
-                    if not (line := await process.stdout.readline()):
+                    if not await process.stdout.readline():
                         await process.wait()
                         await self._reading
                         raise EmulatorProcessError(f"the emulator did not start: {' '.join(said)}")
         except TimeoutError:
             what = f"the emulator did not start within {_STARTS_WITHIN_S:g} s"
             raise EmulatorProcessError(f"{what}: {' '.join(said)}") from None
-        self.address = line.decode().split()[-1]
 
     async def _watch(self) -> None:
         """Start the emulator again wherever it ends by itself."""

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from tests.experiments.sweeps.builders import write
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 _READY = "Ray runtime started."
 
@@ -24,9 +24,7 @@ def address() -> Iterator[str]:
             "ray is not installed (the extra [ray]): that a sweep over a cluster gives what processes give is not "
             "checked here"
         )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     # A short path, as there are sockets below it.
     with TemporaryDirectory(prefix="ray") as folder:
         head = subprocess.Popen(

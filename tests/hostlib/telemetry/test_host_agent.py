@@ -24,6 +24,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from hostlib.wire.session_window import SESSION_SILENCE_S
 from tests.namespaces import Namespaces, namespaces
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -171,7 +172,7 @@ def test_an_interface_that_goes_away_ends_the_agent(cabled: Namespaces) -> None:
 def test_probing_goes_on_while_the_controller_is_away(cabled: Namespaces, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         controller = NotedController()
-        address = await controller.start()
+        address = await controller.start(f"127.0.0.1:{free_port()}")
         async with at_work(cabled, "here", address, 1) as here, at_work(cabled, "there", address, 1):
             await until(lambda: here.status().problem is None and bool(controller.reports("there")))
             await controller.stop()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from controller.clock import WallClock
 from tests.hostlib.served import Served, served
 from tests.namespaces import namespaces
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -141,7 +141,7 @@ async def ranks(
 ) -> AsyncIterator[Ranks]:
     """Run ``python BEFORE programs/PROGRAM FOLDER ARGUMENTS`` twice, with the environment of two ranks."""
     folder.mkdir()
-    port = place.port or _free_port()
+    port = place.port or free_port()
     processes = []
     given = dict(environment or {})
     for rank, prefix in enumerate(place.prefixes):
@@ -233,10 +233,3 @@ async def _ended(process: asyncio.subprocess.Process) -> Ended:
     async with asyncio.timeout(PATIENCE_S):
         output, errors = await process.communicate()
     return Ended(process.returncode, output.decode(), errors.decode(), time.monotonic())
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((_LOOPBACK, 0))
-        port: int = found.getsockname()[1]
-        return port

@@ -17,6 +17,7 @@ from controller.switch_addresses import SwitchAddress
 from p4src import P4INFO
 from tests.controller.southbound.p4runtime.memory_server import MemoryServer, connected, identity, lines, serving
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
@@ -137,7 +138,7 @@ def test_a_switch_that_restarts_empty_is_refilled(star: Routing, rule: FlowRule)
     async def scenario() -> None:
         before, restarted = MemoryServer(), MemoryServer()
         async with AsyncExitStack() as stack:
-            address = await stack.enter_async_context(serving(before))
+            address = await stack.enter_async_context(serving(before, f"127.0.0.1:{free_port()}"))
             southbound = await stack.enter_async_context(connected([address], star))
             await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             await southbound.write({"s0": (rule,)})

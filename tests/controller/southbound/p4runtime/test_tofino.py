@@ -30,6 +30,7 @@ from tests.controller.southbound.p4runtime.memory_server import MemoryServer, id
 from tests.controller.southbound.p4runtime.tofino_server import TofinoServer, pipeline_folder, tofino
 from tests.integration.fabrics import served_fabric
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 from tests.tna_p4info import ECMP_TABLE, tna_p4info, v1model_p4info
 from tests.topologies.mixing import with_tofinos
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
@@ -313,7 +314,7 @@ def test_bf_switchd_that_dies_is_away_and_refilled_when_it_is_back(folder: Path)
     async def scenario() -> None:
         before, after = tofino(), tofino()
         async with AsyncExitStack() as stack:
-            address = await stack.enter_async_context(serving(before, name="t0"))
+            address = await stack.enter_async_context(serving(before, f"127.0.0.1:{free_port()}", name="t0"))
             southbound = await stack.enter_async_context(connected([address], folder))
             await asyncio.wait_for(southbound.caught_up(), PATIENCE_S)
             assert before.stop is not None

@@ -16,6 +16,7 @@ from tests.controller.access.secured import Trial
 from tests.controller.web.page.live import chromium, configuration, live, opened, served_clos
 from tests.controller.web.page.looking import HOSTILE, check, explained
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -274,14 +275,14 @@ def test_a_viewer_signs_in_and_the_token_stays_nowhere(tmp_path: Path) -> None:
 def test_the_page_says_that_the_controller_is_gone_and_goes_on_with_the_next_one(tmp_path: Path) -> None:
     async def look() -> None:
         async with asyncio.timeout(PATIENCE_S), chromium() as browser, served_clos() as served:
-            first = ControllerProcess(configuration(served.addresses()), log=tmp_path / "log")
+            place = {"listen": f"127.0.0.1:{free_port()}"}
+            first = ControllerProcess(configuration(served.addresses(), web=place), log=tmp_path / "log")
             async with first, Client([first.address]) as client:
-                port = first.web.rpartition(":")[2]
                 async with opened(browser, first.web) as page:
                     await expect(page.locator("#map .node").first).to_be_visible()
                     await first.kill()
                     await expect(page.locator("#banner")).to_contain_text("No connection to the controller since")
-                    again = configuration(served.addresses(), web={"listen": f"127.0.0.1:{port}"}, policy="ecmp")
+                    again = configuration(served.addresses(), web=place, policy="ecmp")
                     async with ControllerProcess(again, log=tmp_path / "log-2"):
                         await expect(page.locator("#banner")).to_be_empty()
                         await expect(page.locator("#about")).to_contain_text("policy ecmp")

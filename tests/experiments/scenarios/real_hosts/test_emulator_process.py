@@ -54,21 +54,20 @@ class Ports(gnmi_grpc.gNMIServicer):
 
 
 @asynccontextmanager
-async def _served() -> AsyncIterator[tuple[Ports, str]]:
+async def _served(address: str) -> AsyncIterator[Ports]:
     server, ports = grpc.aio.server(), Ports()
     gnmi_grpc.add_gNMIServicer_to_server(ports, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    server.add_insecure_port(address)
     await server.start()
     try:
-        yield ports, f"127.0.0.1:{port}"
+        yield ports
     finally:
         await server.stop(None)
 
 
-def _serving(address: str) -> str:
-    """Return a script that says what an emulator with all switches of the fabric says, and goes on."""
-    lines = "; ".join(f"echo '{number} {name} {address}'" for number, name in enumerate(FABRIC.switches))
-    return f"echo heading; {lines}; exec sleep 1000"
+_LINES = "; ".join(f"echo '{number} {name} ADDRESS'" for number, name in enumerate(FABRIC.switches))
+_SERVING = f"echo heading; {_LINES}; exec sleep 1000"
+"""A script that says what an emulator with all switches of the fabric says, and goes on."""
 
 
 @pytest.fixture(autouse=True)
@@ -96,10 +95,9 @@ def test_it_is_started_again_at_its_address_and_links_are_set_again(tmp_path: Pa
     disabled = (f"{one}-eth{down.source_port}", False)
 
     async def kill() -> None:
-        async with _served() as (ports, address):
-            laboratory, losses = Pretended(tmp_path / "plans", _serving(address)), list[str]()
-            async with _emulator(laboratory, losses) as emulator:
-                assert emulator.address == address
+        laboratory, losses = Pretended(tmp_path / "plans", _SERVING), list[str]()
+        async with _emulator(laboratory, losses) as emulator:
+            async with _served(emulator.address) as ports:
                 emulator.want_links_down(frozenset({down.index, from_host.index}))
                 await until(lambda: ports.asked == [disabled])
                 for asked in ([disabled] * 2, [disabled] * 3):
@@ -109,15 +107,15 @@ def test_it_is_started_again_at_its_address_and_links_are_set_again(tmp_path: Pa
                 await until(lambda: ports.asked == [disabled] * 3 + [(disabled[0], True)])
                 assert (emulator.restarts, losses) == (2, [])
                 pid = emulator.pid
-            assert laboratory.listened == ["127.0.0.1:0", address, address]
-            assert not Path("/proc", str(pid)).exists()
+            assert laboratory.listened == [emulator.address] * 3
+        assert not Path("/proc", str(pid)).exists()
 
     asyncio.run(kill())
 
 
 def test_the_last_of_three_failures_in_a_row_is_told(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
-    script = f"if [ -e {begun} ]; then echo no veth1 >&2; exit 1; fi; touch {begun}; {_serving('127.0.0.1:1')}"
+    script = f"if [ -e {begun} ]; then echo no veth1 >&2; exit 1; fi; touch {begun}; {_SERVING}"
 
     async def lose() -> None:
         laboratory, losses = Pretended(tmp_path / "plans", script), list[str]()

@@ -14,6 +14,7 @@ import pytest
 
 from experiments.scenarios.real_hosts import rank
 from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 
 class Control:
@@ -68,21 +69,11 @@ def _ranks(folder: Path, *hosts: str) -> Iterator[tuple[list[Control], list["sub
                 process.communicate()
 
 
-def _free_ports(count: int) -> list[int]:
-    found = [socket.socket() for _ in range(count)]
-    for each in found:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in found]
-    for each in found:
-        each.close()
-    return ports
-
-
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Control, Control, list["subprocess.Popen[str]"]]]:
     """Two ranks; flows 0 and 7 lead from the first to the second."""
     with _ranks(tmp_path, "h0", "h1") as ((one, other), processes):
-        listening, *sources = _free_ports(3)
+        listening, *sources = (free_port() for _ in range(3))
         other.tell(listen=[["127.0.0.1", listening]])
         ends = zip((0, 7), sources, strict=True)
         one.tell(connect=[[flow, "127.0.0.1", port, "127.0.0.1", listening] for flow, port in ends])
