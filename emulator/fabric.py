@@ -1,11 +1,11 @@
-"""An emulated fabric: the switches of a topology running one compiled program, their links, and sending hosts.
+"""An emulated fabric: the switches of a topology running compiled programs, their links, and sending hosts.
 
 ``run`` advances the engine's clock to a given time. Between calls, time stands still and Python may change the fabric.
 The same calls give the same results, to the picosecond, on every machine.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from emulator.compiler.digests import NUMBER_BYTES
 from emulator.compiler.program import Program
 from emulator.crew import Crew
 from emulator.engine import state as s
-from emulator.engine.build import first_state, grown_flows, grown_packets, with_borders
+from emulator.engine.build import first_state, grown_flows, grown_packets, with_borders, with_program
 from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured
-from emulator.engine.queues import flush
+from emulator.engine.programs import address_of, run_mixed
+from emulator.engine.queues import flush, lose_arrivals
 from emulator.engine.transport import begin_transfer, inject
 from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
 from emulator.headers import template
@@ -27,6 +28,7 @@ from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, TraceKind, TraceRow
 from emulator.partition import partition
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
+from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.switch import EmulatedSwitch
 from topologies.addressing import FiveTuple, switch_mac
 from topologies.fabric import Fabric
@@ -43,14 +45,18 @@ class EmulatedFabric:
     fabric keeps a trace of that many queue and link events, see ``take_trace``. ``cpu_port`` connects every switch to
     its control plane. ``cores`` threads share the work (``emulator.partition``); results do not depend on them.
 
-    Raises ValueError if the fabric cannot be divided among the cores, if ``cpu_port`` or the program's drop port is out
-    of range or used by a cable, and if a switch has another target.
+    ``program`` is that of all switches, or that of each switch by its name. A switch that is left out has none, and
+    drops what it receives, until ``load_program`` gives it one. On several cores all switches have the same one.
+
+    Raises ValueError if the fabric cannot be divided among the cores, if ``cpu_port`` or the drop port is out of range
+    or used by a cable, if a switch has another target, if programs have different drop ports, and if no switch has a
+    program, or one that is not there.
     """
 
     def __init__(
         self,
         fabric: Fabric,
-        program: Program,
+        program: Program | Mapping[str, Program],
         options: HostOptions | None = None,
         *,
         rate_scale: float = 1.0,
@@ -60,35 +66,39 @@ class EmulatedFabric:
         cores: int = 1,
     ) -> None:
         self.fabric = fabric
-        self.program = program
         self.options = options or HostOptions()
         require_emulated(fabric)
         require_free(fabric, "CPU port", cpu_port)
-        require_free(fabric, "drop port", program.drop_port)
-        if cpu_port == program.drop_port:
+        self._programs = ProgramsBySwitch(fabric, program)
+        drop_port = self._programs.drop_port
+        require_free(fabric, "drop port", drop_port)
+        if cpu_port == drop_port:
             raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
         self._arena = Arena()
         self._timers = IdleTimers(self._time_ps)
-        block_words = program.resources.block_words
-        self._blocks = self._arena.allocate(max(1, block_words * len(fabric.switches)))
+        shapes = {name: self._programs.resources_of(name) for name in fabric.switches}
+        blocks = {name: self._arena.allocate(shape.block_words) for name, shape in shapes.items()}
         rate_scale /= wire_overhead(self.options)
-        arguments = fabric, program, self._blocks, cpu_port, rate_scale, queue_limit_bytes, trace_rows
+        used = tuple(self._programs.numbers)
+        arguments = fabric, used, drop_port, cpu_port, rate_scale, queue_limit_bytes, trace_rows
         self._partition = partition(fabric, cores)
         self._states = with_borders([first_state(*arguments) for _ in range(cores)], self._partition)
-        self._crew = Crew(program.run) if cores > 1 else None
+        self._state.blocks[:] = [blocks[name] for name in fabric.switches]
+        self._require_one_program(*used)
+        self._crew = Crew(used[0].run) if cores > 1 else None
         self.switches: Mapping[str, EmulatedSwitch] = {
             name: EmulatedSwitch(
                 name,
                 fabric.device_ids[name],
                 self._arena,
-                self._blocks + index * block_words,
-                program.resources,
+                blocks[name],
+                shapes[name],
                 (*(link.source_port for link in fabric.links_from[name]), *spare_ports(fabric, name)),
                 cpu_port,
                 fabric.port_names[name],
                 self._timers,
             )
-            for index, name in enumerate(fabric.switches)
+            for name in fabric.switches
         }
         for name, switch in self.switches.items():
             for port in spare_ports(fabric, name):
@@ -129,13 +139,14 @@ class EmulatedFabric:
             raise ValueError(f"it is {self.now_ps} ps; time cannot run to {until_ps} ps")
         if until_ps > END_PS:
             raise ValueError(f"a fabric's clock ends at {END_PS} ps (26.7 days); time cannot run to {until_ps} ps")
-        self._state.ready[:] = [switch.is_ready for switch in self.switches.values()]
+        self._show_programs()
+        run = self._loop()
         while True:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
             pause_ps = min(until_ps, max(self.now_ps, self._timers.next_ps))
             if self._crew is None:
-                self.program.run(self._state, self._arena.words, pause_ps)
+                run(self._state, self._arena.words, pause_ps)
             else:
                 self._crew.run(self._states, self._arena.words, pause_ps)
             self._collect()
@@ -236,6 +247,43 @@ class EmulatedFabric:
         found = sorted(self._captured, key=lambda capture: (capture.time_ps, capture.link))
         self._captured = []
         return tuple(found)
+
+    # ---- programs ---------------------------------------------------------------------------------------------------
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """Program of every switch that has one, by its name."""
+        return self._programs.by_switch
+
+    def prepare_program(self, program: Program) -> None:
+        """Compile a program's event loop, or load it from the cache, so that ``load_program`` takes no time.
+
+        Any thread may do this while the fabric runs.
+        """
+        address_of(program.run, self._state, self._arena.words)
+
+    def load_program(self, switch: str, program: Program) -> None:
+        """Give a switch another program; it is empty then, and drops packets until it is cleared.
+
+        Packets that wait in the switch are lost. Nothing happens where the switch has this program. Raises ValueError
+        for an unknown switch, and for a program with another drop port than the fabric's.
+        """
+        self._require_switch(switch)
+        if self._programs.by_switch.get(switch) == program:
+            return
+        self._programs.require_fitting(program)
+        self._require_one_program(*self._programs.numbers, program)
+        self._fit(program)
+        for link in self._links_out_of(switch):
+            flush(self._state, link, s.NO_PIPELINE)
+        if self._state.scalars[s.FIRST_WAY_BACK] != s.NONE:
+            way_back = int(self._state.scalars[s.FIRST_WAY_BACK]) + self.fabric.switch_index[switch]
+            lose_arrivals(self._state, way_back, s.NO_PIPELINE)
+        block = self._arena.allocate(program.resources.block_words)
+        self.switches[switch].load(block, program.resources)
+        self._state.blocks[self.fabric.switch_index[switch]] = block
+        self._programs.put(switch, program)
+        self._state = self._state._replace(loops=self._state.loops[:0])
 
     # ---- failures ---------------------------------------------------------------------------------------------------
 
@@ -370,6 +418,42 @@ class EmulatedFabric:
             levels[:, -1] += by_queue[:, s.LEVELS]
         return levels
 
+    def _fit(self, program: Program) -> None:
+        """Make room for what a program needs of a packet and of links."""
+        self._state = with_program(self._state, program)
+
+    def _require_one_program(self, *programs: Program) -> None:
+        if len(self._states) > 1 and len({*programs}) > 1:
+            raise ValueError("on several cores all switches of a fabric have the same program")
+
+    def _show_programs(self) -> None:
+        """Tell the engine which switches have which program, and let it go on with any of them."""
+        for state in self._states:
+            state.scalars[s.PROGRAM] = next(iter(self._programs.numbers.values()))
+        for index, switch in enumerate(self.switches.values()):
+            self._state.programs[index] = self._programs.number(switch.name) if switch.is_ready else 0
+
+    def _loop(self) -> Callable[[s.State, NDArray[np.uint64], int], None]:
+        """Return the event loop: that of the one program, or those of all in turn."""
+        if len(self._programs.numbers) == 1:
+            return next(iter(self._programs.numbers)).run
+        self._know_loops()
+        return run_mixed
+
+    def _know_loops(self) -> None:
+        """Tell the engine where the loops of all programs are; a new one is compiled, or loaded from the cache."""
+        if len(self._state.loops):
+            return
+        loops = np.zeros(1 + max(self._programs.numbers.values()), dtype=np.int64)
+        for program, number in self._programs.numbers.items():
+            loops[number] = address_of(program.run, self._state, self._arena.words)
+        self._state = self._state._replace(loops=loops)
+
+    def _links_out_of(self, switch: str) -> list[int]:
+        """Return the links from a switch, those to its control plane, to nowhere and back to itself included."""
+        of_state = self._state.links[:, s.LINK_SOURCE_SWITCH] == self.fabric.switch_index[switch]
+        return [int(link) for link in np.flatnonzero(of_state)]
+
     def _drops(self, row: int) -> Drops:
         return Drops(
             *(sum(int(state.drops[row, reason]) for state in self._states) for reason in range(s.DROP_REASONS))
@@ -444,7 +528,7 @@ class EmulatedFabric:
         for state in self._states:
             state.links[link, s.LINK_UP] = up
         if not up:
-            flush(self._from(link), link)
+            flush(self._from(link), link, s.LINK_DOWN)
         if end.source in self.switches:
             self.switches[end.source].set_port(end.source_port, up)
 

@@ -9,14 +9,16 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from emulator.compiler.layout import UnsupportedError
-from emulator.compiler.program import compile_program
+from emulator.compiler.program import Program, compile_program
 from emulator.engine.events import END_PS
 from emulator.entries import SwitchError
 from emulator.fabric import EmulatedFabric
 from emulator.p4runtime.errors import RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
+from emulator.p4runtime.programs import ProgramsOfFabric
 from emulator.p4runtime.server import serve, serve_each
 from emulator.p4runtime.service import P4RuntimeService
 from emulator.p4runtime.tls import ServerTls
@@ -50,17 +52,26 @@ class Wires:
     is_real_time: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineTexts:
+    """P4Info in text form and BMv2 JSON of one pipeline, as p4c emits them; ``name`` says whose they are."""
+
+    name: str
+    p4info: str
+    json: str
+
+
 class ClockEndError(Exception):
     """The clock of the emulator has reached the last time that it can count."""
 
 
 class StandaloneEmulator:
-    """The switches of a fabric, all with one pipeline, in wall-clock time.
+    """The switches of a fabric in wall-clock time, each with its pipeline.
 
     Args:
         fabric: The fabric.
-        p4info: P4Info of the pipeline in text form, as p4c emits it.
-        json: BMv2 JSON of the same pipeline. It is compiled here.
+        pipeline: The pipeline, which is compiled here.
+        own: Pipelines of switches that have another one, by the switches' names. They are compiled here, too.
         cpu_port: Port of packets from and to the controller.
         drop_port: Egress port of packets that the pipeline drops.
         wires: Real interfaces; None: the fabric has no hosts.
@@ -74,30 +85,35 @@ class StandaloneEmulator:
     def __init__(
         self,
         fabric: Fabric,
-        p4info: str,
-        json: str,
+        pipeline: PipelineTexts,
         *,
+        own: Mapping[str, PipelineTexts] = MappingProxyType({}),
         cpu_port: int = CPU_PORT,
         drop_port: int = DROP_PORT,
         wires: Wires | None = None,
     ) -> None:
         self._wires = wires
+        texts = {switch: own.get(switch, pipeline) for switch in fabric.switches}
+        compiled = {
+            each: _compiled(each, drop_port, is_wired=wires is not None) for each in {*texts.values()} or {pipeline}
+        }
+        self._pipelines = {switch: compiled[each][0] for switch, each in texts.items()}
+        programs = {switch: compiled[each][1] for switch, each in texts.items()} or compiled[pipeline][1]
         try:
-            self._pipeline: Pipeline = compiled_pipeline(p4info, json.encode())
-            program = compile_program(json, drop_port=drop_port, is_wired=wires is not None)
             if wires is None:
-                self._emulated = EmulatedFabric(fabric, program, cpu_port=cpu_port)
+                self._emulated = EmulatedFabric(fabric, programs, cpu_port=cpu_port)
                 self._emulated.run(0)
             else:
                 self._emulated = WiredFabric(
-                    *(fabric, program, wires.interfaces),
+                    *(fabric, programs, wires.interfaces),
                     namespace=wires.namespace,
                     mtu_bytes=wires.mtu_bytes,
                     queue_limit_bytes=wires.queue_bytes,
                     cpu_port=cpu_port,
                 )
-        except (RequestError, SwitchError, UnsupportedError) as error:
+        except SwitchError as error:
             raise ValueError(str(error)) from error
+        self._programs = ProgramsOfFabric(self._emulated, drop_port=drop_port, is_wired=wires is not None)
 
     async def serve(self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None) -> None:
         """Serve P4Runtime until SIGTERM or SIGINT; prints the addresses once every switch answers.
@@ -119,8 +135,9 @@ class StandaloneEmulator:
             if isinstance(emulated, WiredFabric):
                 sys.setswitchinterval(_SWITCH_INTERVAL_S)
                 service = P4RuntimeService(
-                    *(emulated.switches.values(), self._pipeline, emulated.exclusive, emulated.packet_out),
+                    *(emulated.switches.values(), self._pipelines, emulated.exclusive, emulated.packet_out),
                     between_slices=emulated.breathe,
+                    programs=self._programs,
                 )
                 passing = asyncio.create_task(self._to_the_end(emulated.serve(service.deliver)))
                 begun = asyncio.create_task(emulated.is_passing.wait())
@@ -135,7 +152,9 @@ class StandaloneEmulator:
                     emulated.packet_out(switch, octets)
                     clock.wake()
 
-                service = P4RuntimeService(emulated.switches.values(), self._pipeline, exclusive, send_packet)
+                service = P4RuntimeService(
+                    *(emulated.switches.values(), self._pipelines, exclusive, send_packet), programs=self._programs
+                )
                 clock = WallClock(emulated, exclusive, service.deliver)
                 passing = asyncio.create_task(self._to_the_end(clock.run(END_PS)))
             host, _, first_port = address.rpartition(":")
@@ -180,3 +199,12 @@ class StandaloneEmulator:
         width = max(len("switch"), *(len(switch.name) for switch in switches))
         rows = [f"{switch.device_id:>9}  {switch.name:{width}}  {addresses[switch.name]}" for switch in switches]
         print(f"device id  {'switch':{width}}  P4Runtime address", *rows, sep="\n", flush=True)
+
+
+def _compiled(texts: PipelineTexts, drop_port: int, *, is_wired: bool) -> tuple[Pipeline, Program]:
+    """Return a pipeline and its program. Raises ValueError, with the pipeline's name."""
+    try:
+        pipeline = compiled_pipeline(texts.p4info, texts.json.encode())
+        return pipeline, compile_program(texts.json, drop_port=drop_port, is_wired=is_wired)
+    except (RequestError, SwitchError, UnsupportedError, ValueError) as error:
+        raise ValueError(f"{texts.name}: {error}") from error

@@ -75,16 +75,24 @@ class EmulatedSwitch:
         self._set_up()
         self.is_ready = True
 
+    def load(self, block: int, resources: Resources) -> None:
+        """Take another program, with descriptors at ``block``; nothing passes until ``clear`` is called."""
+        self._free()
+        self._arena.free(self._block, self._resources.block_words)
+        self._block, self._resources = block, resources
+        self._set_up()
+        self.is_ready = False
+
     @property
     def ages(self) -> bool:
         """Whether the entries of any of its tables age."""
         return self._resources.ages
 
-    def shadow(self) -> "EmulatedSwitch":
-        """Return an empty switch that takes the same entries, and no packets."""
-        arena = Arena()
-        block = arena.allocate(self._resources.block_words)
-        ports = self.name, self.device_id, arena, block, self._resources, tuple(self.ports), self._cpu_port
+    def shadow(self, resources: Resources | None = None) -> "EmulatedSwitch":
+        """Return an empty switch that takes the same entries, or those of another program, and no packets."""
+        arena, resources = Arena(), resources or self._resources
+        block = arena.allocate(resources.block_words)
+        ports = self.name, self.device_id, arena, block, resources, tuple(self.ports), self._cpu_port
         made = EmulatedSwitch(*ports, self.port_names)
         made.clear()
         return made

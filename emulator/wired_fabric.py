@@ -18,7 +18,7 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine import wires as w
 from emulator.engine.events import END_PS
-from emulator.engine.packets import take_captured, with_packets
+from emulator.engine.packets import packet_words, take_captured, with_packets
 from emulator.engine.queues import flush
 from emulator.engine.transport import compile_inject
 from emulator.fabric import PS_PER_S, EmulatedFabric
@@ -52,7 +52,7 @@ class WiredFabric(EmulatedFabric):
 
     Args:
         fabric: The topology.
-        program: A program that was compiled with ``is_wired``.
+        program: A program that was compiled with ``is_wired``, or such a program for each switch by its name.
         wires: By host and number of its NIC, the name of an interface.
         namespace: A file of the interfaces' network namespace; None: that of the process.
         mtu_bytes: The longest IP packet; None: that of the interfaces, the longest where they differ.
@@ -67,7 +67,7 @@ class WiredFabric(EmulatedFabric):
     def __init__(
         self,
         fabric: Fabric,
-        program: Program,
+        program: Program | Mapping[str, Program],
         wires: Mapping[tuple[str, int], str],
         *,
         namespace: Path | None = None,
@@ -101,14 +101,17 @@ class WiredFabric(EmulatedFabric):
             self._state = with_packets(self._state, _PACKETS)
             files = self._packets.fileno(), self._bell, self._answer_bell
             self._state = attached(self._state, *files, mtu_bytes)
-            self._served = self._arena.words
-            program.functions["arm_all"](self._state)
+            self._served, self._served_state = self._arena.words, self._state
+            self._functions = next(iter(self._programs.used)).functions
+            self._functions["arm_all"](self._state)
             # All is compiled now, because nobody is to wait for it once frames pass.
             take_captured(self._state)
-            flush(self._state, 0)
+            flush(self._state, 0, s.LINK_DOWN)
             compile_inject(self._state)
             self._state.wires[w.REQUEST] = w.STOP
-            program.functions["serve"](self._state, self._served)
+            self._show_programs()
+            self._know_loops()
+            self._functions["serve"](self._state, self._served)
             self._opened = opened.pop_all()
         self._missed = 0
         self._warner = Warner()
@@ -202,14 +205,16 @@ class WiredFabric(EmulatedFabric):
         """Have the engine go on, with what has changed."""
         if self._thread is None:
             return
+        self._show_programs()
+        self._know_loops()
         state = self._state
-        state.ready[:] = [switch.is_ready for switch in self.switches.values()]
         if self._timers.next_ps < self._awaited_ps:
             self._has_news.set()
         state.wires[w.HAS_TOLD] = 0
         self._resumed_s, self._rounds = time.monotonic(), int(state.wires[w.ROUNDS])
-        # A larger arena lies elsewhere: the engine begins again with it.
-        self._ask(w.GO if self._served is self._arena.words else w.STOP)
+        # A larger arena lies elsewhere, as do links and programs that are new: the engine begins again with them.
+        is_same = self._served is self._arena.words and self._served_state is state
+        self._ask(w.GO if is_same else w.STOP)
 
     async def breathe(self) -> None:
         """Let frames pass for a moment, while ``exclusive`` is held."""
@@ -234,6 +239,17 @@ class WiredFabric(EmulatedFabric):
     def add_flow(self, five_tuple: FiveTuple) -> int:
         """Refuse: the hosts are real."""
         raise ValueError(f"a fabric with real interfaces has no hosts of its own, for {five_tuple}")
+
+    def _fit(self, program: Program) -> None:
+        """Refuse a program that needs more of a frame's memory, which cannot move."""
+        parsed = min(program.longest_parse_bytes, s.OCTETS - w.TAG_BYTES)
+        has_rows = packet_words(program.row_words) <= self._state.scalars[s.PACKET_WORDS]
+        if not has_rows or parsed > self._state.wires[w.FIRST_BYTES]:
+            raise ValueError(
+                f"program {program.name!r} needs more memory for a frame than this fabric was started with; start it "
+                "with this program for one of its switches"
+            )
+        super()._fit(program)
 
     def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
         """Lose and count a packet where memory is short."""
@@ -264,8 +280,8 @@ class WiredFabric(EmulatedFabric):
                     self._state.wires[w.REQUEST] = w.GO
                 if self._has_ended:
                     return
-                self._served = self._arena.words
-                self.program.functions["serve"](self._state, self._served)
+                self._served, self._served_state = self._arena.words, self._state
+                self._functions["serve"](self._served_state, self._served)
         except BaseException as error:
             self._failure = error
             os.eventfd_write(self._answer_bell, 1)

@@ -16,9 +16,10 @@ A program that copies packets or sends them through again (``emulator.compiler.r
 ``receive_again``, which starts with the metadata of the row, and ``finish``, which follows ``transmit`` after egress.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from emulator import hashing, memory, meters
@@ -48,7 +49,7 @@ from emulator.compiler.survivors import everything, survivors
 from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
-from emulator.engine import events, loop, packets, queues, state, transport, windows, wires
+from emulator.engine import events, loop, packets, programs, queues, state, transport, windows, wires
 from emulator.engine import replication as engine_replication
 from emulator.engine.loop import loop_source
 from emulator.engine.state import OCTETS
@@ -61,6 +62,7 @@ _MODULES = (
     support,
     events,
     packets,
+    programs,
     queues,
     state,
     transport,
@@ -83,17 +85,20 @@ _SHAPELESS = (ArithmeticError, AssertionError, AttributeError, LookupError, Recu
 class Program:
     """A program that the emulator can run; ``source`` holds its functions, which use ``constants`` by name.
 
-    A packet to be dropped has ``drop_port`` as its egress port.
+    A packet to be dropped has ``drop_port`` as its egress port. Programs are equal where their ``digest`` is, that of
+    the JSON, and where they were compiled alike.
     """
 
-    name: str
-    layout: Layout
-    resources: Resources
-    longest_parse_bytes: int
-    row_words: int
+    name: str = field(compare=False)
+    layout: Layout = field(compare=False)
+    resources: Resources = field(compare=False)
+    longest_parse_bytes: int = field(compare=False)
+    row_words: int = field(compare=False)
     drop_port: int
-    source: str
-    constants: Mapping[str, int]
+    source: str = field(compare=False)
+    constants: Mapping[str, int] = field(compare=False)
+    is_wired: bool
+    digest: str
 
     @cached_property
     def functions(self) -> Mapping[str, Entry]:
@@ -106,7 +111,7 @@ class Program:
         return {name: Entry(function) for name, function in made.items()}
 
     @property
-    def run(self) -> Callable[..., None]:
+    def run(self) -> Entry:
         """Event loop with this program compiled into it."""
         return self.functions["run"]
 
@@ -136,6 +141,7 @@ def compile_program(text: str, *, drop_port: int = DROP_PORT, is_wired: bool = F
 
 
 def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
+    digest = hashlib.sha256(json.dumps(program, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     copies = replicates(program)
     program = with_clock(program)
     if copies:
@@ -192,7 +198,8 @@ def _compiled(program: Json, drop_port: int, *, is_wired: bool) -> Program:
     longest = OCTETS if hashes.has_payload else longest_parse_bytes(program, layout)
     if hashes.has_payload and is_wired:
         raise UnsupportedError("a checksum of the payload, where real interfaces are attached,")
-    return Program(name, layout, found, longest, kept.row_words, drop_port, f"{body}\n\n{source}", constants)
+    source = f"{body}\n\n{source}"
+    return Program(name, layout, found, longest, kept.row_words, drop_port, source, constants, is_wired, digest)
 
 
 def _standard(layout: Layout, name: str) -> str:

@@ -1,6 +1,6 @@
-"""Initial arrays of the engine for a topology, and larger ones when they fill up."""
+"""Initial arrays of the engine for a topology, and larger ones when they fill up or programs need more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.events import NEVER_PS, calendar_of
-from emulator.engine.packets import packet_words, with_packets
+from emulator.engine.packets import packet_words, with_packets, with_rows
 from emulator.engine.windows import border_of, meeting_of
 from emulator.partition import Partition
 from emulator.ports import NUM_PORTS
@@ -24,8 +24,8 @@ _PS_PER_S = 1e12
 
 def first_state(
     fabric: Fabric,
-    program: Program,
-    blocks: int,
+    programs: Iterable[Program],
+    drop_port: int,
     cpu_port: int,
     rate_scale: float,
     queue_limit_bytes: int,
@@ -34,12 +34,12 @@ def first_state(
     """Return the arrays of a fabric at rest.
 
     The fabric's links come first. Then come two links per switch, from and to its control plane, and one for packets to
-    ports without a cable; they take no time. If the program copies packets, one more link per switch brings packets
-    back to it. ``blocks`` is the memory offset of the switches' descriptors. ``cpu_port`` connects a switch to its
-    control plane. Rates are divided by ``rate_scale``.
+    ports without a cable; they take no time. If a program copies packets, one more link per switch brings packets back
+    to it. No switch has a program yet, and there is room for all ``programs``. ``cpu_port`` connects a switch to its
+    control plane, and ``drop_port`` is where packets go that a program drops. Rates are divided by ``rate_scale``.
     """
     num_links, num_switches = len(fabric.links), len(fabric.switches)
-    more_links = (4 if program.resources.replicates else 3) * num_switches
+    more_links = 3 * num_switches
     links = np.zeros((num_links + more_links, s.LINK_COLUMNS), dtype=np.int64)
     links[:, s.LINK_UP] = 1
     links[:, s.LINK_FIRST] = s.NONE
@@ -65,36 +65,34 @@ def first_state(
         to_cpu[s.LINK_SOURCE_SWITCH], to_cpu[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
         to_cpu[s.LINK_ADDRESS] = s.CONTROL_PLANE
         port_links[switch, cpu_port] = num_links + 2 * switch + 1
-    for switch, nowhere in enumerate(links[num_links + 2 * num_switches : num_links + 3 * num_switches]):
+    for switch, nowhere in enumerate(links[num_links + 2 * num_switches :]):
         nowhere[s.LINK_SOURCE_SWITCH], nowhere[s.LINK_DESTINATION_SWITCH] = switch, s.NONE
         nowhere[s.LINK_SOURCE_PORT], nowhere[s.LINK_ADDRESS] = s.NONE, s.NOWHERE
         empty = port_links[switch] == s.NONE
-        empty[program.drop_port] = False
+        empty[drop_port] = False
         port_links[switch, empty] = num_links + 2 * num_switches + switch
-    for switch, way_back in enumerate(links[num_links + 3 * num_switches :]):
-        way_back[s.LINK_SOURCE_SWITCH] = way_back[s.LINK_DESTINATION_SWITCH] = switch
-        way_back[s.LINK_DESTINATION_PORT] = s.NONE
     rates = [8 * _PS_PER_S * rate_scale / link.rate_bps for link in fabric.links]
     scalars = np.zeros(s.SCALARS, dtype=np.int64)
     scalars[s.FREE_PACKET] = s.NONE
-    scalars[s.PACKET_WORDS] = packet_words(program.row_words)
-    scalars[s.BLOCK_WORDS] = program.resources.block_words
-    scalars[s.BLOCKS] = blocks
-    scalars[s.PARSE_BYTES] = program.longest_parse_bytes
+    scalars[s.PACKET_WORDS] = packet_words(0)
     scalars[s.IDLE_UNTIL_PS] = s.NONE
+    scalars[s.FIRST_NOWHERE] = num_links + 2 * num_switches
+    scalars[s.FIRST_WAY_BACK] = s.NONE
     nothing = np.zeros(0, dtype=np.uint64)
     state = s.State(
         scalars=scalars,
         calendar=calendar_of(len(links)),
         timers=calendar_of(_FIRST_FLOWS),
-        packets=nothing.view(np.int64).reshape(0, 1),
+        packets=nothing.view(np.int64).reshape(0, scalars[s.PACKET_WORDS]),
         words=nothing,
         octets=nothing.view(np.uint8),
-        phv=np.zeros(program.layout.num_words, dtype=np.uint64),
+        phv=np.zeros(0, dtype=np.uint64),
         links=links,
         ps_per_byte=np.array(rates + [0.0] * more_links),
         port_links=port_links,
-        ready=np.zeros(len(fabric.switches), dtype=np.int64),
+        programs=np.zeros(num_switches + 1, dtype=np.int64),
+        blocks=np.zeros(num_switches, dtype=np.int64),
+        loops=np.zeros(0, dtype=np.int64),
         drops=np.zeros((len(fabric.switches) + 1, s.DROP_REASONS), dtype=np.int64),
         flows=np.zeros((_FIRST_FLOWS, s.FLOW_COLUMNS), dtype=np.int64),
         templates=np.zeros((_FIRST_FLOWS, 2, s.TEMPLATE), dtype=np.uint8),
@@ -107,7 +105,38 @@ def first_state(
         border=np.zeros(0, dtype=np.int64),
         meeting=np.zeros(0, dtype=np.int64),
     )
+    for program in programs:
+        state = with_program(state, program)
     return with_packets(state, _FIRST_PACKETS)
+
+
+def with_program(state: s.State, program: Program) -> s.State:
+    """Return a state with room for what a program needs; packets keep their numbers, and what has happened stays."""
+    state.scalars[s.PARSE_BYTES] = max(state.scalars[s.PARSE_BYTES], program.longest_parse_bytes)
+    if program.layout.num_words > len(state.phv):
+        state = state._replace(phv=np.zeros(program.layout.num_words, dtype=np.uint64))
+    if program.resources.replicates and state.scalars[s.FIRST_WAY_BACK] == s.NONE:
+        state = _with_ways_back(state)
+    return with_rows(state, program.row_words)
+
+
+def _with_ways_back(state: s.State) -> s.State:
+    """Return a state with one more link per switch, which brings packets back to it."""
+    num_switches, first = len(state.blocks), len(state.links)
+    more = np.zeros((num_switches, s.LINK_COLUMNS), dtype=np.int64)
+    more[:, s.LINK_UP] = 1
+    more[:, s.LINK_FIRST] = s.NONE
+    more[:, [s.LINK_ARRIVES_PS, s.LINK_STARTS_PS]] = NEVER_PS
+    more[:, s.LINK_QUEUE_LIMIT_BYTES] = state.links[-1, s.LINK_QUEUE_LIMIT_BYTES]
+    more[:, s.LINK_SOURCE_SWITCH] = more[:, s.LINK_DESTINATION_SWITCH] = np.arange(num_switches)
+    more[:, s.LINK_DESTINATION_PORT] = s.NONE
+    state.scalars[s.FIRST_WAY_BACK] = first
+    return state._replace(
+        calendar=calendar_of(first + num_switches, state.calendar),
+        links=np.concatenate([state.links, more]),
+        ps_per_byte=np.concatenate([state.ps_per_byte, np.zeros(num_switches)]),
+        kicks=np.concatenate([state.kicks, np.zeros(num_switches, dtype=np.int64)]),
+    )
 
 
 def with_borders(states: Sequence[s.State], parts: Partition) -> list[s.State]:
@@ -119,7 +148,8 @@ def with_borders(states: Sequence[s.State], parts: Partition) -> list[s.State]:
     if len(states) == 1:
         return list(states)
     first, meeting = states[0], meeting_of(parts.cores)
-    shared = {name: getattr(first, name) for name in ("ps_per_byte", "port_links", "ready", "flows", "templates")}
+    names = ("ps_per_byte", "port_links", "programs", "blocks", "flows", "templates")
+    shared = {name: getattr(first, name) for name in names}
     return [
         state._replace(
             **shared,

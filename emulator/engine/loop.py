@@ -59,10 +59,6 @@ def truncate(state, packet):
 _LEARN_SOURCE = '''
 def learn(state, switch):
     """Capture the digest that ingress has asked for, on the switch's link to nowhere."""
-    first = len(state.links) - len(state.ready)
-    # replication
-    first -= len(state.ready)
-    # end
     # wires
     if state.scalars[CAPTURES] + 1 == len(state.captures):
         state.wires[UNHEARD] += 1
@@ -73,7 +69,7 @@ def learn(state, switch):
     state.phv[DIGEST_WORD] = U(0)
     state.packets[packet, PACKET_LENGTH] = state.packets[packet, PACKET_STORED] = size
     state.packets[packet, PACKET_FLOW] = NONE
-    deliver(state, first + switch, packet)
+    deliver(state, state.scalars[FIRST_NOWHERE] + switch, packet)
 '''
 
 _LOOP_SOURCE = '''
@@ -125,7 +121,7 @@ def arrive(state, memory, link, packet):
         deliver(state, link, packet)
         return
     scalars = state.scalars
-    if state.ready[switch] == 0:
+    if state.programs[switch] == 0:
         state.drops[switch, NO_PIPELINE] += 1
         release_packet(state, packet)
         return
@@ -140,7 +136,7 @@ def arrive(state, memory, link, packet):
         load(state.phv, state.words, U(row_of(state, packet)))
         port = receive_again(
             state.phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_LENGTH],
-            scalars[NOW_PS] // 1_000_000, memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
+            scalars[NOW_PS] // 1_000_000, memory, U(state.blocks[switch]),
         )
         forward(state, memory, switch, packet, port)
         return
@@ -148,7 +144,7 @@ def arrive(state, memory, link, packet):
     port = receive(
         state.phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_LENGTH],
         state.links[link, LINK_DESTINATION_PORT], scalars[NOW_PS] // 1_000_000, memory,
-        U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
+        U(state.blocks[switch]),
     )
     forward(state, memory, switch, packet, port)
 
@@ -186,7 +182,7 @@ def start(state, memory, link):
             port, packets[packet, PACKET_ENQUEUED_PS] // 1_000_000,
             scalars[NOW_PS] // 1_000_000, packets[packet, PACKET_DEPTH],
             links[link, LINK_PACKETS + QUEUE_COLUMNS * level],
-            memory, U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS]),
+            memory, U(state.blocks[switch]),
         )
         # replication
         size = after_egress(state, memory, switch, packet)
@@ -235,16 +231,30 @@ def start(state, memory, link):
     put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
 
 
+def needs_another_program(state, switch):
+    """Tell whether a switch runs another program, and then ask for the loop of that one."""
+    program = state.programs[switch]
+    if program == state.scalars[PROGRAM] or program == 0:
+        return False
+    state.scalars[WANTED_PROGRAM] = program
+    return True
+
+
 def run(state, memory, until_ps):
-    """Process events up to and including a time; earlier back where a transfer is complete or an array is full."""
+    """Process events up to and including a time.
+
+    Earlier back where a transfer is complete, an array is full, or the next event is one of another program.
+    """
     scalars, calendar, timers = state.scalars, state.calendar, state.timers
     last_key = begin(state, until_ps)
     if last_key == LEAVES:
         return
     while True:
         while scalars[KICKED] > 0 and scalars[FREE_PACKETS] >= RESERVE:
+            link = state.kicks[scalars[KICKED] - 1]
+            if needs_another_program(state, state.links[link, LINK_SOURCE_SWITCH]):
+                return
             scalars[KICKED] -= 1
-            link = state.kicks[scalars[KICKED]]
             start(state, memory, link)
         must_stop = (
             scalars[COMPLETIONS] > 0
@@ -264,6 +274,8 @@ def run(state, memory, until_ps):
             time_out(state, timers[FIRST_PLACE])
         elif key & 1:
             kick(state, place)
+        elif needs_another_program(state, state.links[place, LINK_DESTINATION_SWITCH]):
+            return
         else:
             arrive(state, memory, place, take_from_link(state, place))
 '''
@@ -300,7 +312,7 @@ def serve(state, memory):
             frames = (wires[RECEIVED] - counted) * BUSY_WITHIN_PS
             is_busy = frames > BUSY_FRAMES * (now_ps - counted_from_ps)
             counted_from_ps, counted = now_ps, wires[RECEIVED]
-        run(state, memory, min(max(now_ps, scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
+        run_programs(state, memory, min(max(now_ps, scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
         flush_frames(state)
         if scalars[CAPTURES] > 0 and wires[HAS_TOLD] == 0:
             wires[HAS_TOLD] = 1

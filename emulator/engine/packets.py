@@ -108,6 +108,19 @@ def with_packets(state: State, num_packets: int) -> State:
     return state._replace(packets=packets, words=words, octets=words.view(np.uint8))
 
 
+def with_rows(state: State, row_words: int) -> State:
+    """Return a state whose packets have rows of at least ``row_words``; they keep their numbers and what they hold."""
+    before = int(state.scalars[PACKET_WORDS])
+    num_words = max(before, packet_words(row_words))
+    if num_words == before:
+        return state
+    words = _aligned_zeros(len(state.packets) * num_words)
+    packets = words.view(np.int64).reshape(len(state.packets), num_words)
+    packets[:, :before] = state.packets
+    state.scalars[PACKET_WORDS] = num_words
+    return state._replace(packets=packets, words=words, octets=words.view(np.uint8))
+
+
 def _aligned_zeros(num_words: int) -> NDArray[np.uint64]:
     words = np.zeros(num_words + WORDS_IN_LINE, dtype=np.uint64)
     first = -(words.ctypes.data // words.itemsize) % WORDS_IN_LINE

@@ -124,11 +124,18 @@ def drop(state: State, reason: int, link: int, level: int, packet: int) -> None:
 
 
 @compiled
-def flush(state: State, link: int) -> None:
-    """Drop all packets that wait for a link that has gone down."""
+def flush(state: State, link: int, reason: int) -> None:
+    """Drop all packets that wait for a link, for this reason."""
     for level in range(QUEUES):
         while state.links[link, LINK_PACKETS + QUEUE_COLUMNS * level] > 0:
-            drop(state, LINK_DOWN, link, level, dequeue(state, link, level))
+            drop(state, reason, link, level, dequeue(state, link, level))
+
+
+@compiled
+def lose_arrivals(state: State, link: int, reason: int) -> None:
+    """Drop all packets on a link, for this reason."""
+    while state.links[link, LINK_FIRST] != NONE:
+        drop(state, reason, link, NONE, take_from_link(state, link))
 
 
 @inlined

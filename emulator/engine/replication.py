@@ -36,10 +36,10 @@ def replicate(state, memory, switch, packet, place):
 
 def clone(state, memory, switch, packet, at_ingress):
     """Replicate a stored packet as the session says that it has asked for; nothing happens where there is none."""
-    phv, rows, scalars = state.phv, state.words, state.scalars
+    phv, rows = state.phv, state.words
     row = row_of(state, packet)
     session, fields = rows[row + CLONE_SESSION_WORD] & SESSION, np.int64(rows[row + CLONE_FIELDS_WORD])
-    place = numbered_place(memory, memory[scalars[BLOCKS] + switch * scalars[BLOCK_WORDS] + SESSIONS], session)
+    place = numbered_place(memory, memory[state.blocks[switch] + SESSIONS], session)
     if place == 0:
         return
     if rows[row + PASSES_WORD] >= MAX_PASSES:
@@ -52,7 +52,7 @@ def clone(state, memory, switch, packet, at_ingress):
     to = row_of(state, other)
     if at_ingress:
         length, port = state.packets[other, PACKET_LENGTH], rows[row + ARRIVAL_PORT_WORD]
-        block = U(scalars[BLOCKS] + switch * scalars[BLOCK_WORDS])
+        block = U(state.blocks[switch])
         reparse(phv, state.octets, U(octets_of(state, other)), length, port, memory, block)
         store(phv, rows, U(to))
     renew(rows, to, row, fields, INGRESS_CLONE if at_ingress else EGRESS_CLONE)
@@ -78,7 +78,7 @@ def pass_again(state, switch, packet, fields, instance, time_ps):
         renew(rows, to, row, fields, instance)
         rows[to + PACKET_LENGTH_WORD] = U(state.packets[packet, PACKET_LENGTH])
         rows[to + PASSES_WORD] += U(1)
-        put_on_link(state, len(state.links) - len(state.ready) + switch, other, time_ps)
+        put_on_link(state, state.scalars[FIRST_WAY_BACK] + switch, other, time_ps)
     release_packet(state, packet)
 
 
@@ -99,7 +99,7 @@ def after_ingress(state, memory, switch, packet):
         phv[INSTANCE_TYPE_WORD] = U(0)
         return False
     rows[row + INSTANCE_TYPE_WORD] = U(REPLICATED)
-    place = numbered_place(memory, memory[scalars[BLOCKS] + switch * scalars[BLOCK_WORDS] + GROUPS], group)
+    place = numbered_place(memory, memory[state.blocks[switch] + GROUPS], group)
     if place == 0 or memory[place + REPLICAS_COUNT] == 0:
         state.drops[switch, NO_GROUP] += 1
         release_packet(state, packet)

@@ -115,11 +115,13 @@ KICKED: Final = 6
 HOPS: Final = 7
 MISDELIVERED: Final = 8
 PACKET_WORDS: Final = 9
-BLOCK_WORDS: Final = 10
-BLOCKS: Final = 11  # memory offset of the switches' blocks
+PROGRAM: Final = 10  # number of the program whose event loop runs
+WANTED_PROGRAM: Final = 11  # number of the program that must process the next event; 0: the same one
 PARSE_BYTES: Final = 12
 IDLE_UNTIL_PS: Final = 13  # last requested time that the event loop has reached
-SCALARS: Final = 14
+FIRST_NOWHERE: Final = 14  # first of the switches' links for packets to ports without a cable
+FIRST_WAY_BACK: Final = 15  # first of the links that bring packets back to their switches, where a program copies some
+SCALARS: Final = 16
 
 # Drop reasons, as columns of ``drops``. Each switch has a row; the last row, at index NONE, counts the losses of hosts.
 BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN, NO_GROUP, TOO_MANY_PASSES = 0, 1, 2, 3, 4, 5, 6, 7
@@ -140,8 +142,11 @@ class State(NamedTuple):
     """All arrays of a fabric except the switches' memory. Python may change them only between runs of the engine.
 
     ``packets`` has a row per packet; ``words`` and ``octets`` are views of the same memory as words and bytes.
-    ``wires`` and ``payloads`` are those of ``emulator.engine.wires``, empty where no real interface is attached.
-    ``border`` and ``meeting`` are those of ``emulator.engine.windows``, empty where one core runs the whole fabric.
+    ``programs`` has the number of each switch's program, from 1 on, or 0 where it has none. Its last row, at index
+    NONE, stands for hosts and is 0. ``blocks`` has the memory offset of each switch's descriptors, and ``loops`` the
+    address of each program's event loop, by its number. ``wires`` and ``payloads`` are those of
+    ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and ``meeting`` are those of
+    ``emulator.engine.windows``, empty where one core runs the whole fabric.
     """
 
     scalars: NDArray[np.int64]
@@ -154,7 +159,9 @@ class State(NamedTuple):
     links: NDArray[np.int64]
     ps_per_byte: NDArray[np.float64]
     port_links: NDArray[np.int64]
-    ready: NDArray[np.int64]
+    programs: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    loops: NDArray[np.int64]
     drops: NDArray[np.int64]
     flows: NDArray[np.int64]
     templates: NDArray[np.uint8]

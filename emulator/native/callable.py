@@ -10,7 +10,7 @@ import numpy as np
 
 from emulator.native.code import BOOL, BYTE, F64, I64, U64, Array, Kind, LoweringError, Record, llvm_types
 from emulator.native.machine import MachineCode
-from emulator.native.module import Function, Inlined, Module
+from emulator.native.module import Function, Inlined, Module, inner
 
 _ITEMS = {
     np.dtype(np.uint64): U64,
@@ -115,6 +115,11 @@ class Entry:
             pointer = ctypes.CFUNCTYPE(None if result is None else _RESULTS[str(result)], *types)
             self._made[kinds] = code, pointer(code.address(self._function.name))
         return self._made[kinds][1]
+
+    def inner_address(self, kinds: tuple[Kind, ...]) -> int:
+        """Return the address by which other machine code calls the function for arguments of these types."""
+        self.compile(kinds)
+        return self._made[kinds][0].address(inner(self._function.name))
 
 
 def _c_types(kind: Kind) -> list[Any]:

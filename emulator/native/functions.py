@@ -47,14 +47,14 @@ def lower(symbol: str, node: ast.FunctionDef, arguments: Sequence[Kind], names: 
     return Lowered(symbol, f"{head} {{\n{statements.code.text()}\n}}\n", statements.result)
 
 
-def entry(symbol: str, inside: Lowered, arguments: Sequence[Kind]) -> str:
-    """Return the function by which others than the module call a function; each record comes as one address.
+def entry(symbol: str, inside: Lowered, arguments: Sequence[Kind], *, by_address: bool) -> str:
+    """Return a function by which others than the module call one of its functions.
 
-    At that address are the record's parts.
+    With ``by_address`` each record comes as one address, at which its parts are.
     """
     code, given, values = Code(), [], []
     for number, kind in enumerate(arguments):
-        if isinstance(kind, Record):
+        if by_address and isinstance(kind, Record):
             given.append(f"ptr %given{number}")
             values.append(Value(kind, tuple(_loaded(code, f"%given{number}", llvm_types(kind)))))
         else:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from emulator.native.arithmetic import converted, typed
 from emulator.native.arrays import part
-from emulator.native.code import I64, U64, Array, Code, LoweringError, Value, scalar
+from emulator.native.code import I64, U64, Array, Code, LoweringError, Value, scalar, with_types
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,18 @@ class StoreRelease:
         code.append(f"store atomic i64 {word}, ptr {_item(code, array, index)} release, align 8")
 
 
+class CallAddress:
+    """Calls a function that returns nothing at an address, which ``Entry.inner_address`` has given."""
+
+    declaration = ""
+
+    def call(self, code: Code, arguments: list[Value]) -> None:
+        """Append a call for the address and the function's arguments."""
+        address, *others = arguments
+        pointer = code.value(U64, f"inttoptr i64 {converted(code, address, I64, cast=True).text} to ptr")
+        code.append(f"call void {pointer.text}({with_types(others)})")
+
+
 def _item(code: Code, array: Value, index: Value) -> str:
     """Return the address of an item; a negative index lies before the array."""
     if not isinstance(array.kind, Array):
@@ -76,5 +88,5 @@ def _item(code: Code, array: Value, index: Value) -> str:
     return part(code, flat, [scalar(U64, converted(code, index, I64, cast=True).text)]).text
 
 
-Intrinsic = External | Prefetch | LoadAcquire | StoreRelease
+Intrinsic = External | Prefetch | LoadAcquire | StoreRelease | CallAddress
 """Functions without a source."""

@@ -35,7 +35,15 @@ from emulator.native.intrinsics import Intrinsic
 INLINED_ALWAYS = frozenset({"forward", "arrive", "start"})
 """Functions of a generated source that become part of their only caller, however large they are."""
 
+CALLED_BY_ADDRESS = frozenset({"run"})
+"""Functions that other machine code calls by their address."""
+
 _ITEMS = {np.dtype(np.uint64): U64, np.dtype(np.int64): I64}
+
+
+def inner(symbol: str) -> str:
+    """Return the symbol by which other machine code calls a function."""
+    return f"{symbol}.inner"
 
 
 class Function(Protocol):
@@ -104,9 +112,14 @@ class Module:
         self._entries: list[str] = []
 
     def add(self, function: Function, arguments: Sequence[Kind], symbol: str) -> Kind | None:
-        """Compile a function that others than the module call, by its symbol. Returns the type of its result."""
+        """Compile a function that others than the module call, by its symbol. Returns the type of its result.
+
+        Python gives the addresses of records. Other machine code calls ``inner(symbol)`` with their parts.
+        """
         inside = self.function(function, tuple(arguments))
-        self._entries.append(entry(symbol, inside, arguments))
+        self._entries.append(entry(symbol, inside, arguments, by_address=True))
+        if function.name in CALLED_BY_ADDRESS:
+            self._entries.append(entry(inner(symbol), inside, arguments, by_address=False))
         return inside.result
 
     def function(self, function: Function, arguments: tuple[Kind, ...]) -> Lowered:

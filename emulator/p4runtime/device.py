@@ -7,6 +7,7 @@ from dataclasses import replace
 import grpc
 from finsy.proto import p4r
 
+from emulator.compiler.program import Program
 from emulator.observations import PacketIn
 from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
@@ -29,22 +30,33 @@ from emulator.switch import EmulatedSwitch
 SendPacket = Callable[[str, bytes], None]
 """Sends a packet from a switch's control plane, by the switch's name; raises ValueError if it cannot."""
 
+LoadProgram = Callable[[str, Program], None]
+"""Gives a switch a program, by the switch's name; raises ValueError if the fabric cannot take it."""
+
 _LOG = logging.getLogger(__name__)
 
 
 class Device:
-    """A switch as P4Runtime shows it; ``program`` is the pipeline that its fabric was compiled for.
+    """A switch as P4Runtime shows it; ``program`` is the pipeline whose program it has, None where it has none.
 
-    Without ``send_packet`` its CPU port cannot be reached.
+    Without ``send_packet`` its CPU port cannot be reached, and without ``load`` it takes no other program.
     """
 
-    def __init__(self, switch: EmulatedSwitch, program: Pipeline, send_packet: SendPacket | None) -> None:
+    def __init__(
+        self,
+        switch: EmulatedSwitch,
+        program: Pipeline | None,
+        send_packet: SendPacket | None,
+        load: LoadProgram | None = None,
+    ) -> None:
         self.switch = switch
         self._program = program
         self._send_packet = send_packet
+        self._load = load
         self.clients = Clients(switch.device_id)
         self._target: Target | None = None
         self._saved: Target | None = None
+        self._saved_program: Program | None = None
         switch.power.listen(self._lose_pipeline)
 
     def require_primary(self, election_id: int | None, role: str) -> Permissions:
@@ -138,35 +150,57 @@ class Device:
         """
         return self.require_target() if self._saved is None else self._saved
 
+    def program_to_compile(
+        self,
+        action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
+        config: p4r.ForwardingPipelineConfig | None,
+    ) -> bytes | None:
+        """Return the BMv2 JSON that ``configure`` needs compiled, None where the switch has the program already.
+
+        Raises RequestError as ``configure`` does.
+        """
+        if action == p4r.SetForwardingPipelineConfigRequest.COMMIT or not self._is_known(action):
+            return None
+        pipeline = self._verify(config or p4r.ForwardingPipelineConfig())
+        return None if self._has_program_of(pipeline) else pipeline.message.p4_device_config
+
     def configure(
         self,
         action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType,
         config: p4r.ForwardingPipelineConfig | None,
+        program: Program | None = None,
     ) -> Iterator[None]:
         """Verify a pipeline and, if the action says so, save or commit it, step by step.
 
         A commit empties the switch; then it has what was written since the pipeline was saved. A reconciliation keeps
-        everything. A fabric runs the program that it was compiled for, and refuses any other. Raises RequestError in
-        the first step, and then has changed nothing: INVALID_ARGUMENT for a missing or corrupt pipeline, and for one
-        under which the state cannot be kept; NOT_FOUND for a commit of nothing; UNIMPLEMENTED for another program.
+        everything. ``program`` is that of the pipeline, and is needed where the switch has another one. Raises
+        RequestError in the first step, and then has changed nothing: INVALID_ARGUMENT for a missing or corrupt
+        pipeline, and for one under which the state cannot be kept; NOT_FOUND for a commit of nothing; UNIMPLEMENTED for
+        another program where the switch takes none; FAILED_PRECONDITION where the fabric cannot take the program.
         """
         request = p4r.SetForwardingPipelineConfigRequest
         if action == request.COMMIT:
             yield from self._commit_saved(config)
             return
-        if action not in request.Action.values() or not action:
+        if not self._is_known(action):
             given = f"has the unknown number {action}" if action else "is not set"
             raise invalid_argument(f"the action of SetForwardingPipelineConfig {given}")
         pipeline = self._verify(config or p4r.ForwardingPipelineConfig())
         if action == request.VERIFY_AND_SAVE:
-            self._saved = Target(self.switch.shadow(), pipeline, log=[])
+            self._saved = Target(self.switch.shadow(program.resources if program else None), pipeline, log=[])
+            self._saved_program = program
         elif action == request.VERIFY_AND_COMMIT:
-            self._commit(pipeline)
+            self._commit(pipeline, program)
         elif action == request.RECONCILE_AND_COMMIT:
-            self._reconcile(pipeline)
+            self._reconcile(pipeline, program)
         yield
 
-    def _commit(self, pipeline: Pipeline) -> Target:
+    @staticmethod
+    def _is_known(action: p4r.SetForwardingPipelineConfigRequest.Action.ValueType) -> bool:
+        return action != 0 and action in p4r.SetForwardingPipelineConfigRequest.Action.values()
+
+    def _commit(self, pipeline: Pipeline, program: Program | None) -> Target:
+        self._take(pipeline, program)
         target = Target(self.switch, pipeline, digests=Digests(self.clients.receivers))
         self.switch.clear()
         self._set_target(target)
@@ -178,34 +212,52 @@ class Device:
         if self._saved is None:
             raise not_found("no saved pipeline waits for its commit")
         updates = self._saved.log or ()
-        target = self._commit(self._saved.pipeline)
+        target = self._commit(self._saved.pipeline, self._saved_program)
         for update in updates:
             write_update(target, update)
             yield
 
-    def _reconcile(self, pipeline: Pipeline) -> None:
+    def _reconcile(self, pipeline: Pipeline, program: Program | None) -> None:
         current = self._target
         if current is None:
-            self._commit(pipeline)
+            self._commit(pipeline, program)
             return
         if pipeline.is_same_as(current.pipeline):
             pipeline = replace(pipeline, schema=current.schema)  # which knows its texts
         else:
-            changed = difference(current.schema, pipeline.schema)
+            is_another = not self._has_program_of(pipeline)
+            changed = "the program" if is_another else difference(current.schema, pipeline.schema)
             if changed is not None:
                 raise invalid_argument(f"the state cannot be kept: {changed} differs; use VERIFY_AND_COMMIT")
             current.digests.rename(pipeline.schema)
         self._set_target(Target(self.switch, pipeline, current.notes, current.digests))
 
     def _verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        compiled = self._program.message
-        # Parsing is slow, and every switch of a fabric gets the same pipeline.
-        if config.p4info == compiled.p4info and config.p4_device_config == compiled.p4_device_config:
+        known = None if self._program is None else self._program.message
+        # Parsing is slow, and every switch of a fabric may get the same pipeline.
+        if known and config.p4info == known.p4info and config.p4_device_config == known.p4_device_config:
+            assert self._program is not None
             return Pipeline(config, self._program.schema, self._program.program)
         pipeline = load_pipeline(config)
-        if pipeline.program.digest != self._program.program.digest:
-            raise RequestError(
-                grpc.StatusCode.UNIMPLEMENTED,
-                f"the fabric was compiled for {self._program.program} and cannot run {pipeline.program}",
-            )
+        if self._load is None and not self._has_program_of(pipeline):
+            raise unimplemented(f"the fabric was compiled for {self._own} and cannot run {pipeline.program}")
         return pipeline
+
+    def _has_program_of(self, pipeline: Pipeline) -> bool:
+        return self._program is not None and self._program.program.digest == pipeline.program.digest
+
+    @property
+    def _own(self) -> str:
+        return "no program" if self._program is None else str(self._program.program)
+
+    def _take(self, pipeline: Pipeline, program: Program | None) -> None:
+        """Give the switch the pipeline's program, if it has another."""
+        if self._has_program_of(pipeline):
+            return
+        assert self._load is not None
+        assert program is not None
+        try:
+            self._load(self.switch.name, program)
+        except ValueError as error:
+            raise failed_precondition(str(error)) from None
+        self._program = pipeline

@@ -2,12 +2,13 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import count
 
 import grpc
 from finsy.proto import U128, p4r, p4r_grpc
 
+from emulator.compiler.program import Program
 from emulator.observations import PacketIn
 from emulator.p4runtime.aborting import Aborting
 from emulator.p4runtime.device import Device, SendPacket
@@ -19,6 +20,7 @@ from emulator.p4runtime.errors import (
     unimplemented,
 )
 from emulator.p4runtime.pipeline import Pipeline
+from emulator.p4runtime.programs import Programs
 from emulator.p4runtime.read import reading, responses
 from emulator.p4runtime.roles import Permissions, covered
 from emulator.p4runtime.slicing import MAX_STEPS, BetweenSlices, give_way, in_slices, to_the_end
@@ -38,31 +40,35 @@ _ATOMICITIES: dict[int, str] = {number: name for name, number in p4r.WriteReques
 class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     """All switches of a fabric, distinguished by their device ids.
 
-    ``program`` is the pipeline that the fabric was compiled for; a device has none until a controller sets it. The
-    service holds ``exclusive`` while it reads or writes switches, and never while it awaits anything. The fabric's
-    clock takes the same lock to advance, so a batch takes effect between two packets. ``send_packet`` is the fabric's
-    ``packet_out``, called while ``exclusive`` is held; without it a PacketOut is refused. The caller must pass packets
-    from CPU ports to ``deliver``. ``between_slices`` is awaited, with ``exclusive`` held, between parts of a long
-    request. Raises ValueError if two switches have the same id.
+    ``program`` is the pipeline that all switches were compiled for, or that of each switch by its name; a device has
+    none until a controller sets it. With ``programs`` a controller may set any other, which is compiled while packets
+    pass; without, others are refused. The service holds ``exclusive`` while it reads or writes switches, and never
+    while it awaits anything. The fabric's clock takes the same lock to advance, so a batch takes effect between two
+    packets. ``send_packet`` is the fabric's ``packet_out``, called while ``exclusive`` is held; without it a PacketOut
+    is refused. The caller must pass packets from CPU ports to ``deliver``. ``between_slices`` is awaited, with
+    ``exclusive`` held, between parts of a long request. Raises ValueError if two switches have the same id.
     """
 
     def __init__(
         self,
         switches: Iterable[EmulatedSwitch],
-        program: Pipeline,
+        program: Pipeline | Mapping[str, Pipeline],
         exclusive: asyncio.Lock,
         send_packet: SendPacket | None = None,
         *,
         between_slices: BetweenSlices = give_way,
+        programs: Programs | None = None,
     ) -> None:
+        self._programs = programs
+        self._compiling = asyncio.Lock()
         self._between_slices = between_slices
         self._devices: dict[int, Device] = {}
         for switch in switches:
             if switch.device_id in self._devices:
                 other = self._devices[switch.device_id].switch
                 raise ValueError(f"switches {other.name!r} and {switch.name!r} both have device id {switch.device_id}")
-            self._devices[switch.device_id] = Device(switch, program, send_packet)
-        self._ageing = tuple(device for device in self._devices.values() if device.switch.ages)
+            own = program.get(switch.name) if isinstance(program, Mapping) else program
+            self._devices[switch.device_id] = Device(switch, own, send_packet, programs.load if programs else None)
         self._exclusive = exclusive
         self._reads = asyncio.Semaphore(_READS)
         self._stream_numbers = count()
@@ -95,8 +101,9 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 devices[packet.switch].learn(packet)
             else:
                 devices[packet.switch].packet_in(packet.octets)
-        for device in self._ageing:
-            device.tell_idle()
+        for device in self._devices.values():
+            if device.switch.ages:
+                device.tell_idle()
 
     # grpc.aio also accepts a coroutine that writes to the stream; the generated base class does not declare it.
     async def StreamChannel(  # type: ignore[override]  # noqa: N802
@@ -158,12 +165,19 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         ],
     ) -> p4r.SetForwardingPipelineConfigResponse:
         """Verify, save or commit a pipeline for the primary controller."""
-        async with Aborting(context), self._exclusive:
-            device, permissions = self._primary_device(request)
-            if not permissions.pushes_pipeline:
-                raise permission_denied(f"role {request.role!r} sets no pipeline")
-            config = request.config if request.HasField("config") else None
-            await to_the_end(device.configure(request.action, config), self._between_slices)
+        config = request.config if request.HasField("config") else None
+        async with Aborting(context):
+            async with self._exclusive:
+                device = self._pushed_device(request)
+                unknown = device.program_to_compile(request.action, config)
+                if unknown is None:
+                    await to_the_end(device.configure(request.action, config), self._between_slices)
+            if unknown is not None:
+                program = await self._compiled(unknown)
+                async with self._exclusive:
+                    # Packets have passed meanwhile, and the primary may have changed.
+                    device = self._pushed_device(request)
+                    await to_the_end(device.configure(request.action, config, program), self._between_slices)
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def GetForwardingPipelineConfig(  # noqa: N802
@@ -185,6 +199,18 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     ) -> p4r.CapabilitiesResponse:
         """Return the served version of P4Runtime."""
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    async def _compiled(self, device_config: bytes) -> Program:
+        """Return a program, compiled by a thread of its own, one after the other."""
+        assert self._programs is not None
+        async with self._compiling:
+            return await asyncio.to_thread(self._programs.compile, device_config)
+
+    def _pushed_device(self, request: p4r.SetForwardingPipelineConfigRequest) -> Device:
+        device, permissions = self._primary_device(request)
+        if not permissions.pushes_pipeline:
+            raise permission_denied(f"role {request.role!r} sets no pipeline")
+        return device
 
     def _device(self, device_id: int) -> Device:
         device = self._devices.get(device_id)

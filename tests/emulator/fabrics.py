@@ -1,6 +1,6 @@
 """Small fabrics whose switches hold what a controller would give them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from emulator.compiler.program import Program
 from emulator.entries import ActionCall, EntryKey, FieldMatch, GroupReference
@@ -44,7 +44,7 @@ def emulated(
     rate_scale: float = 1.0,
     queue_limit_bytes: int = 16_000_000,
     trace_rows: int = 0,
-    program: Program | None = None,
+    program: Program | Mapping[str, Program] | None = None,
 ) -> EmulatedFabric:
     """Return the fabric in virtual time, with routes to every NIC and a level for every class CS1…CS7.
 

@@ -1,6 +1,7 @@
 """``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
+import fnmatch
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,14 @@ P4InfoOption = Annotated[
 ]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="BMv2 JSON of the same program; needs --p4info.")
+]
+ProgramOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--program",
+        metavar="SWITCHES=P4INFO,JSON",
+        help="Program of these switches, such as 'spine*=spine.p4info.txtpb,spine.json'. May be repeated.",
+    ),
 ]
 ListenOption = Annotated[
     str, typer.Option("--listen", metavar="HOST:PORT", help="Address to serve at; port 0: any free port.")
@@ -79,6 +88,7 @@ def emulator(
     topology: TopologyOption,
     p4info: P4InfoOption = None,
     json: JsonOption = None,
+    program: ProgramOption = None,
     listen: ListenOption = "127.0.0.1:9559",
     port_per_switch: PortsOption = False,
     cpu_port: CpuPortOption = CPU_PORT,
@@ -123,10 +133,11 @@ def emulator(
         refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --wire only")
     p4info, json = p4info or P4INFO, json or PROGRAM
     p4info_text, json_text = _read(p4info), _read(json)
+    files_of = _own_programs(built, program or [])
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.p4runtime.tls import ServerTls
-    from emulator.standalone import ClockEndError, StandaloneEmulator, Wires
+    from emulator.standalone import ClockEndError, PipelineTexts, StandaloneEmulator, Wires
     from emulator.wired_fabric import QUEUE_BYTES
 
     tls = None
@@ -139,20 +150,45 @@ def emulator(
 
     namespace = None if netns is None else Path(netns) if "/" in netns else _NAMED_NAMESPACES / netns
     wires = Wires(interfaces, namespace, mtu, queue_bytes or QUEUE_BYTES, real_time) if interfaces else None
+    own = {
+        switch: PipelineTexts(" and ".join(map(str, files)), *map(_read, files)) for switch, files in files_of.items()
+    }
     try:
         with progress("compiling the pipeline"):
             standalone = StandaloneEmulator(
-                *(built, p4info_text, json_text), cpu_port=cpu_port, drop_port=drop_port, wires=wires
+                *(built, PipelineTexts(f"{p4info} and {json}", p4info_text, json_text)),
+                own=own,
+                cpu_port=cpu_port,
+                drop_port=drop_port,
+                wires=wires,
             )
     except InterfaceError as error:
         refuse(f"--wire: {error}")
     except ValueError as error:
-        refuse(f"{p4info} and {json}: {error}")
+        refuse(str(error))
     log_to_stderr()
     try:
         asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
     except (OSError, ClockEndError) as error:
         fail(f"the emulator failed: {error}")
+
+
+def _own_programs(fabric: Fabric, programs: Sequence[str]) -> dict[str, tuple[Path, Path]]:
+    """Return the files of P4Info and JSON by switch, for switches that have a program of their own."""
+    found: dict[str, tuple[Path, Path]] = {}
+    for program in programs:
+        switches, _, files = program.partition("=")
+        p4info, _, json = files.partition(",")
+        if not (switches and p4info and json):
+            refuse(f"--program: expected SWITCHES=P4INFO,JSON, got {program!r}")
+        named = fnmatch.filter(fabric.switches, switches)
+        if not named:
+            refuse(f"--program: expected one or more of the switches {', '.join(fabric.switches)}, got {switches!r}")
+        for switch in named:
+            if switch in found:
+                refuse(f"--program: switch {switch} has two programs")
+            found[switch] = Path(p4info), Path(json)
+    return found
 
 
 def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], str]:

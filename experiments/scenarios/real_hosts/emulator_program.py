@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.interfaces import InterfaceError
-from emulator.standalone import StandaloneEmulator, Wires
+from emulator.standalone import PipelineTexts, StandaloneEmulator, Wires
 from p4src import P4INFO, PROGRAM
 from topologies.addressing import Address, Interface, MacAddress
 from topologies.fabric import Cable, Fabric, Pcie, SwitchIdentity
@@ -87,7 +87,8 @@ def main() -> int:
     log_to_stderr()
     try:
         standalone = StandaloneEmulator(
-            *(fabric_of(plan), P4INFO.read_text(), PROGRAM.read_text()),
+            fabric_of(plan),
+            PipelineTexts(PROGRAM.stem, P4INFO.read_text(), PROGRAM.read_text()),
             wires=Wires(interfaces, Path(plan.namespace), is_real_time=plan.is_real_time),
         )
         asyncio.run(standalone.serve(plan.listen, port_per_switch=False))

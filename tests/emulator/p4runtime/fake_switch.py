@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from emulator.compiler.tables import Resources
 from emulator.entries import (
     ActionCall,
     AlreadyExistsError,
@@ -48,7 +49,7 @@ class FakeSwitch(EmulatedSwitch):
         self._cells: dict[int, CounterValue] = {}
         self._direct_cells: dict[EntryKey, CounterValue] = {}
 
-    def shadow(self) -> "FakeSwitch":
+    def shadow(self, _resources: Resources | None = None) -> "FakeSwitch":
         return FakeSwitch(self.device_id)
 
     def set_port(self, port: int, up: bool) -> None:

@@ -1,8 +1,9 @@
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 from pydantic import TypeAdapter
@@ -24,15 +25,28 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
     """The fabrics that the emulator would have served, and where; port 13 is taken, and at port 14 the clock ends."""
     fabrics: list[tuple[Fabric, str]] = []
 
+    class Texts(NamedTuple):
+        name: str
+        p4info: str
+        json: str
+
     class ClockEndError(Exception):
         pass
 
     class StandaloneEmulator:
         def __init__(
-            self, fabric: Fabric, p4info: str, json: str, *, cpu_port: int, drop_port: int, wires: object
+            self,
+            fabric: Fabric,
+            pipeline: Texts,
+            *,
+            own: Mapping[str, Texts],
+            cpu_port: int,
+            drop_port: int,
+            wires: object,
         ) -> None:
             assert (cpu_port, drop_port, wires) == (510, 511, None)
-            assert (p4info, json) == (P4INFO.read_text(), PROGRAM.read_text())
+            assert pipeline[1:] == (P4INFO.read_text(), PROGRAM.read_text())
+            assert not own
             self._fabric = fabric
 
         async def serve(self, address: str, *, port_per_switch: bool, tls: object) -> None:
@@ -46,6 +60,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
     module = ModuleType("emulator.standalone")
     module.StandaloneEmulator = StandaloneEmulator  # type: ignore[attr-defined]
     module.ClockEndError = ClockEndError  # type: ignore[attr-defined]
+    module.PipelineTexts = Texts  # type: ignore[attr-defined]
     module.Wires = object  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "emulator.standalone", module)
     return fabrics
@@ -170,6 +185,12 @@ def test_a_misspelt_key_beside_a_topology_is_all_that_is_told(
         (("--p4info", "nowhere", "--json", PROGRAM), "nowhere: cannot be read"),
         (("--p4info", PROGRAM, "--json", PROGRAM), "the P4Info is not one in text form"),
         (("--p4info", P4INFO, "--json", P4INFO), "not a BMv2 JSON"),
+        (("--program", "t0"), "--program: expected SWITCHES=P4INFO,JSON, got 't0'"),
+        (("--program", f"t0={P4INFO}"), "--program: expected SWITCHES=P4INFO,JSON"),
+        (("--program", f"spine*={P4INFO},{PROGRAM}"), "expected one or more of the switches t0, t1, got 'spine*'"),
+        (("--program", f"t?={P4INFO},{PROGRAM}", "--program", f"t1={P4INFO},{PROGRAM}"), "t1 has two programs"),
+        (("--program", f"t0=nowhere,{PROGRAM}"), "nowhere: cannot be read"),
+        (("--program", f"t0={P4INFO},{P4INFO}"), f"{P4INFO} and {P4INFO}: the device config is not a BMv2 JSON"),
     ],
 )
 def test_bad_options_are_refused(
