@@ -18,7 +18,7 @@ A program that copies packets or sends them through again (``emulator.compiler.r
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 

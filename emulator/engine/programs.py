@@ -16,7 +16,6 @@ from emulator.jit import compiled, inlined
 from emulator.native.callable import Entry, kind_of
 from emulator.native.intrinsics import CallAddress
 
-
 call_loop: Callable[[Integer, State, NDArray[np.uint64], Integer], None] = cast(Any, CallAddress())
 """Run the event loop at an address."""
 

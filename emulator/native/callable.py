@@ -29,12 +29,12 @@ def kind_of(value: Any) -> Kind:
                 f"an array of {value.ndim} dimensions of {value.dtype}, contiguous: {value.flags.c_contiguous}"
             )
         return _array(value.dtype, value.shape[1:])
+    if isinstance(value, np.integer):
+        return U64 if isinstance(value, np.uint64) else I64
     match value:
-        case bool() | np.bool_():
+        case bool():
             return BOOL
-        case np.uint64():
-            return U64
-        case int() | np.int64():
+        case int():
             return I64
         case float():
             return F64

@@ -1,4 +1,4 @@
-"""Functions of machine code that have no source: functions of the C library, and what the processor does for caches and other threads."""
+"""Functions of machine code without a source: those of the C library, and what caches and other threads need."""
 
 from dataclasses import dataclass
 

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def _write(path: Path, content: bytes) -> None:
         partial.replace(path)
     except OSError as error:
         _LOG.warning("machine code is not kept for the next time: %s", error)
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _compiled(text: str) -> bytes:

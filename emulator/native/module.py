@@ -171,11 +171,11 @@ class _Scope:
         found = self._names.get(name)
         if isinstance(found, np.ndarray) and found.dtype in _ITEMS and found.ndim == 1:
             return self._module.constant(name, found)
+        if isinstance(found, np.uint64):
+            return scalar(U64, str(int(found)))
         match found:
             case bool(flag):
                 return scalar(BOOL, "true" if flag else "false")
-            case np.uint64() as word:
-                return scalar(U64, str(int(word)))
             case int(number):
                 return scalar(NUMBER, str(number))
             case float(number):
