@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from heapq import heapify, heapreplace
 from ipaddress import IPv4Address
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.provenance import print_figures, provenance
 from emulator.base_entries import install_routing, steer
-from emulator.compiler.program import compile_program
+from emulator.compiler.program import Program, compile_program
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.host_options import HostOptions
 from hostlib import FiveTuple as HostFiveTuple
@@ -55,6 +56,8 @@ TESTBED = ClosSpecification(
     uplink_gbps=100,
     uplinks_per_pair=2,
 )
+HOSTS_512 = ClosSpecification(kind="clos", tors=32, aggs=16, hosts_per_tor=16, host_link_gbps=100, uplink_gbps=100)
+PARALLEL_TURNS, PARALLEL_TURN_PS, PARALLEL_TRANSFER_BYTES = 9, 100_000_000, 10_000_000
 LARGE = ClosSpecification(
     kind="clos", tors=173, aggs=16, hosts_per_tor=2, nics_per_host=8, host_link_gbps=800, uplink_gbps=100
 )
@@ -111,6 +114,60 @@ def packet_hops_per_s() -> list[float]:
         load.run(MEASURED_HOPS)
         figures.append((emulated.packet_hops - before) / (time.process_time() - start_s))
     return figures
+
+
+def parallel_speedup() -> tuple[float, float, float]:
+    """Return how much faster two cores are than one on 512 hosts, of which each sends to another: three figures.
+
+    First by the wall clock, as it was: other work on the machine counts. Then by processor time: that of one core over
+    that of the slower of two, waiting included. Then the bound by how evenly the work was spread. The two fabrics take
+    turns, and the figures are medians of these turns. They must have done the same, to the byte.
+    """
+    fabric = HOSTS_512.build()
+    routing = Routing(fabric, hash_multipliers(fabric.switches, SEED))
+    program = compile_program(PROGRAM.read_text())
+    serial, parallel = (_permutation(fabric, routing, program, cores) for cores in (1, 2))
+    turns = []
+    for turn in range(PARALLEL_TURNS + 1):
+        until_ps = serial.now_ps + PARALLEL_TURN_PS
+        hops, critical = parallel.packet_hops, parallel.critical_packet_hops
+        one, two = (_timed(emulated, until_ps) for emulated in (serial, parallel))
+        even = (parallel.packet_hops - hops) / (parallel.critical_packet_hops - critical)
+        if turn:  # the first one fills caches and queues
+            turns.append((one[0] / two[0], one[1] / two[1], even))
+    assert serial.sent_bytes().tobytes() == parallel.sent_bytes().tobytes()
+    assert serial.packet_hops == parallel.packet_hops
+    wall, processor, even = (statistics.median(figures) for figures in zip(*turns, strict=True))
+    return wall, processor, even
+
+
+def _permutation(fabric: Fabric, routing: Routing, program: Program, cores: int) -> EmulatedFabric:
+    """Return a fabric whose hosts begin to send to each other, each to one and without end."""
+    emulated = EmulatedFabric(fabric, program, HostOptions(mtu_bytes=PAYLOAD_BYTES), cores=cores)
+    install_routing(emulated, routing)
+    nics = [fabric.nics[host][0] for host in fabric.hosts]
+    receivers = random.Random(SEED).sample(nics, len(nics))
+    for number, (source, destination) in enumerate(zip(nics, receivers, strict=True)):
+        if source is not destination:
+            five_tuple = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 49152 + number, 4791)
+            emulated.start_transfer(emulated.add_flow(five_tuple), PARALLEL_TRANSFER_BYTES)
+    return emulated
+
+
+def _timed(emulated: EmulatedFabric, until_ps: int) -> tuple[float, float]:
+    """Advance; whoever has sent all begins anew. Return the seconds that it took, and those of the busiest thread."""
+    before, start_s = _processor_s(emulated), time.perf_counter()
+    while completions := emulated.run(until_ps):
+        for completion in completions:
+            emulated.start_transfer(completion.flow, PARALLEL_TRANSFER_BYTES)
+    taken_s, after = time.perf_counter() - start_s, _processor_s(emulated)
+    return taken_s, max(after[thread] - before.get(thread, 0.0) for thread in after)
+
+
+def _processor_s(emulated: EmulatedFabric) -> dict[int, float]:
+    """Return the processor time of every thread that runs a fabric, so far."""
+    threads = (threading.get_native_id(), *emulated.thread_ids)
+    return {thread: int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9 for thread in threads}
 
 
 def probe_hops_per_s() -> list[float]:
@@ -181,12 +238,16 @@ def main() -> None:
     arguments = parser.parse_args()
     runs = packet_hops_per_s()
     probe_runs = probe_hops_per_s()
+    speedup, processor_speedup, speedup_bound = parallel_speedup()
     load_cold_s, load_cached_s = load_times_s()
     clos_up_s, clos_memory_bytes = large_clos()
     figures = {
         "packet_hops_per_s": round(statistics.median(runs)),
         "packet_hops_per_s_runs": [round(figure) for figure in runs],
         "int_probe_hops_per_s": round(statistics.median(probe_runs)),
+        "parallel_speedup": round(speedup, 2),
+        "parallel_speedup_processor_time": round(processor_speedup, 2),
+        "parallel_speedup_bound": round(speedup_bound, 2),
         "load_cold_s": round(load_cold_s, 2),
         "load_cached_s": round(load_cached_s, 2),
         "clos_up_s": round(clos_up_s, 2),

@@ -256,16 +256,19 @@ def run(state, memory, until_ps):
                 return
             scalars[KICKED] -= 1
             start(state, memory, link)
-        must_stop = (
+        if (
             scalars[COMPLETIONS] > 0
             or scalars[FREE_PACKETS] < RESERVE
             or scalars[CAPTURES] + 1 > len(state.captures)
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
-        )
+        ):
+            if not goes_on(state, until_ps, True):
+                return
+            continue
         key, place = calendar[FIRST_KEY], calendar[FIRST_PLACE]
         timer_key = timers[FIRST_KEY]
-        if must_stop or (min(key, timer_key) > last_key and not is_in_step(state, key, place)):
-            if not goes_on(state, until_ps, must_stop):
+        if min(key, timer_key) > last_key and not is_in_step(state, key, place):
+            if not goes_on(state, until_ps, False):
                 return
             last_key = state.border[LAST_KEY]
             continue
