@@ -4,6 +4,7 @@ Compiled code writes the time of each hit into the entry's slot, in tables whose
 timers are Python's: the fabric's time stops at the earliest one, which looks at the entry and is set again.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -14,6 +15,10 @@ from emulator.entries import EntryKey
 
 SHORTEST_TIMEOUT_PS = 1_000_000_000
 """A shorter timeout counts as this one, a millisecond, so that timers leave time for packets."""
+
+MOST_AT_ONCE = 10_000
+MOST_WAITING = 100_000
+"""Idle entries of a switch that wait to be told; more are not told."""
 
 _FEW = 64
 
@@ -103,7 +108,7 @@ class Ageing:
         self._timers = timers
         self._last_hit_ps = last_hit_ps
         self._running: dict[tuple[str, EntryKey], _Timer] = {}
-        self._idle: list[IdleEntry] = []
+        self._idle: deque[IdleEntry] = deque()
 
     def set(self, table: str, key: EntryKey, timeout_ps: int) -> None:
         """Give an entry a timeout; 0 takes it away."""
@@ -117,7 +122,7 @@ class Ageing:
             self._running[place] = self._timers.start(
                 timeout_ps,
                 lambda: self._last_hit_ps(table, key),
-                lambda now_ps: self._idle.append(IdleEntry(table, key, now_ps)),
+                lambda now_ps: self._tell(IdleEntry(table, key, now_ps)),
             )
 
     def forget(self, table: str, key: EntryKey) -> None:
@@ -127,9 +132,14 @@ class Ageing:
             self._timers.stop(timer)
 
     def take(self) -> list[IdleEntry]:
-        """Return the entries that have been told idle since the last call, and are still there."""
-        idle, self._idle = self._idle, []
+        """Return the entries that have been told idle since the last call and are still there, MOST_AT_ONCE at most."""
+        idle = [self._idle.popleft() for _ in range(min(len(self._idle), MOST_AT_ONCE))]
         return [entry for entry in idle if (entry.table, entry.key) in self._running]
+
+    def _tell(self, entry: IdleEntry) -> None:
+        # Whoever does not hear of an entry hears of it after another timeout.
+        if len(self._idle) < MOST_WAITING:
+            self._idle.append(entry)
 
     def end(self) -> None:
         """Forget all entries."""

@@ -258,7 +258,7 @@ class Resources:
         """Offset of the word that points to the clone sessions, in a program that copies packets."""
         return self.group_descriptor + 1
 
-    @property
+    @cached_property
     def ages(self) -> bool:
         """Whether the entries of any table age."""
         return any(table.ages for table in self.tables.values())

@@ -29,14 +29,16 @@ class Clients:
         self._device_id = device_id
         self._arbitrations: defaultdict[str, Arbitration] = defaultdict(Arbitration)
         self._permissions: dict[str, Permissions] = {DEFAULT_ROLE: ALL}
+        self._roles: dict[str, p4r.Role] = {}
         self._streams: dict[int, tuple[str, Send]] = {}
 
     def bid(self, stream: int, role: p4r.Role, election_id: int | None, send: Send) -> None:
         """Make a stream's bid and notify all streams that it concerns.
 
-        A primary's config becomes that of its role. Raises RequestError; the stream must then end: INVALID_ARGUMENT if
-        another stream of the role has the id or the config is not understood, FAILED_PRECONDITION if the stream has
-        another role, RESOURCE_EXHAUSTED if MAX_CONTROLLERS others have made bids, or there are MAX_ROLES other roles.
+        A primary's config becomes that of its role, and all are told of it. Raises RequestError; the stream must then
+        end: INVALID_ARGUMENT if another stream of the role has the id or the config is not understood,
+        FAILED_PRECONDITION if the stream has another role, RESOURCE_EXHAUSTED if MAX_CONTROLLERS others have made bids,
+        or there are MAX_ROLES other roles.
         """
         if stream not in self._streams and len(self._streams) >= MAX_CONTROLLERS:
             raise resource_exhausted(f"device {self._device_id} has {MAX_CONTROLLERS} controllers already")
@@ -53,6 +55,8 @@ class Clients:
         self._arbitrations[role.name] = arbitration
         if arbitration.primary == stream or role.name not in self._permissions:
             self._permissions[role.name] = permissions
+        if arbitration.primary == stream and role.name != DEFAULT_ROLE:
+            self._roles[role.name] = role
         self._streams[stream] = role.name, send
         self._inform(role.name, informed)
 
@@ -112,7 +116,7 @@ class Clients:
             status = rpc_status.Status(code=rpc_code.ALREADY_EXISTS, message="you are a backup controller")
         return p4r.MasterArbitrationUpdate(
             device_id=self._device_id,
-            role=p4r.Role(name=role) if role else None,
+            role=self._roles.get(role, p4r.Role(name=role)) if role else None,
             election_id=None if highest_id is None else U128.encode(highest_id),
             status=status,
         )

@@ -24,6 +24,7 @@ from emulator.p4runtime.pipeline import Pipeline, load_pipeline
 from emulator.p4runtime.reconciliation import difference
 from emulator.p4runtime.roles import Permissions
 from emulator.p4runtime.target import Target
+from emulator.p4runtime.update_log import UpdateLog
 from emulator.p4runtime.write import write_update
 from emulator.switch import EmulatedSwitch
 
@@ -187,7 +188,7 @@ class Device:
             raise invalid_argument(f"the action of SetForwardingPipelineConfig {given}")
         pipeline = self._verify(config or p4r.ForwardingPipelineConfig())
         if action == request.VERIFY_AND_SAVE:
-            self._saved = Target(self.switch.shadow(program.resources if program else None), pipeline, log=[])
+            self._saved = Target(self.switch.shadow(program.resources if program else None), pipeline, log=UpdateLog())
             self._saved_program = program
         elif action == request.VERIFY_AND_COMMIT:
             self._commit(pipeline, program)

@@ -22,17 +22,22 @@ def notifications(
 
     Timestamps are nanoseconds of the fabric's time.
     """
-    tables = {table.name: table for table in target.schema.tables.values()}
+    tables = {
+        table.name: table
+        for table in target.schema.tables.values()
+        if permissions.covers(p4r.Entity(table_entry=p4r.TableEntry(table_id=table.id)))
+    }
     for time_ps, entries in groupby(idle, lambda entry: entry.time_ps):
         messages = []
         for entry in entries:
+            if entry.table not in tables:
+                continue
             message = encode_key(tables[entry.table], entry.key)
             metadata = target.notes.entries.get((entry.table, entry.key), EntryMetadata())
             message.metadata = metadata.metadata
             message.controller_metadata = metadata.controller_metadata
             message.idle_timeout_ns = metadata.idle_timeout_ns
-            if permissions.covers(p4r.Entity(table_entry=message)):
-                messages.append(message)
+            messages.append(message)
         for first in range(0, len(messages), _MOST_ENTRIES):
             some = messages[first : first + _MOST_ENTRIES]
             yield p4r.IdleTimeoutNotification(table_entry=some, timestamp=time_ps // _PS_PER_NS)

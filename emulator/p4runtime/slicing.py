@@ -40,7 +40,12 @@ async def in_slices(steps: Iterator[None], what: str, between_slices: BetweenSli
 
 
 async def to_the_end(steps: Iterator[None], between_slices: BetweenSlices = give_way) -> None:
-    """Take all steps, however many, and await ``between_slices`` every now and then."""
-    for number, _ in enumerate(steps, start=1):
-        if number % _SLICE == 0:
-            await between_slices()
+    """Take all steps, however many, and await ``between_slices`` every now and then; also when cancelled meanwhile."""
+    try:
+        for number, _ in enumerate(steps, start=1):
+            if number % _SLICE == 0:
+                await between_slices()
+    except asyncio.CancelledError:
+        for _ in steps:
+            pass
+        raise

@@ -80,6 +80,8 @@ def read_table_entries(target: Target, request: p4r.TableEntry) -> Iterator[p4r.
     request has ``meter_config`` and the table a direct meter; the time since the last hit if the request has
     ``time_since_last_hit`` and the table's entries age. Raises RequestError.
     """
+    if request.HasField("meter_counter_data"):
+        raise unimplemented("counters by colour are not supported")
     if request.is_default_action:
         yield from _read_defaults(target, request)
         return

@@ -8,6 +8,7 @@ from emulator.entries import EntryKey
 from emulator.p4runtime.digests import Digests
 from emulator.p4runtime.pipeline import Pipeline
 from emulator.p4runtime.schema import Schema
+from emulator.p4runtime.update_log import UpdateLog
 from emulator.replication import Replicator
 from emulator.switch import EmulatedSwitch
 
@@ -48,7 +49,7 @@ class Target:
     pipeline: Pipeline
     notes: ControllerNotes = field(default_factory=ControllerNotes)
     digests: Digests = field(default_factory=Digests)
-    log: list[p4r.Update] | None = None
+    log: UpdateLog | None = None
     """What has been carried out, where a commit is to repeat it."""
 
     @property

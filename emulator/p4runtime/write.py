@@ -12,7 +12,6 @@ from emulator.p4runtime.errors import (
     RequestError,
     invalid_argument,
     require_success,
-    resource_exhausted,
     result_of,
     unimplemented,
 )
@@ -23,8 +22,6 @@ from emulator.p4runtime.roles import ALL, DEFAULT_ROLE, Permissions, require_cov
 from emulator.p4runtime.table_entries import write_table_entry
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.value_sets import write_value_set
-
-MAX_LOGGED = 100_000
 
 _TYPES = frozenset((p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE))
 
@@ -91,8 +88,8 @@ def write_update(target: Target, update: p4r.Update) -> None:
 def _attempt(target: Target, update: p4r.Update, role: str, permissions: Permissions) -> p4r.Error:
     try:
         require_covered(permissions, role, update.entity)
-        if target.log is not None and len(target.log) == MAX_LOGGED:
-            raise resource_exhausted(f"a saved pipeline takes at most {MAX_LOGGED:,} updates before it is committed")
+        if target.log is not None:
+            target.log.require_room(update)
         write_update(target, update)
         if target.log is not None:
             target.log.append(update)

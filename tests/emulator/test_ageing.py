@@ -5,10 +5,13 @@ from random import Random
 
 import pytest
 
+from emulator import ageing
 from emulator.ageing import NEVER_PS, SHORTEST_TIMEOUT_PS, IdleEntry, IdleTimers
 from emulator.compiler.program import compile_program
 from emulator.entries import ActionCall, EntryKey, FieldMatch, InvalidRequestError, NotFoundError
+from emulator.fabric import EmulatedFabric
 from tests.bmv2.small_programs import AGEING, PASSING, EmulatedProgram
+from topologies.fabric import Cable, Fabric
 
 MS = 1_000_000_000
 LEARNED, FLOWS, ROUTES = "ingress.learned", "ingress.flows", "ingress.routes"
@@ -239,6 +242,51 @@ def test_stopped_timers_leave_no_rest_behind() -> None:
     assert len(timers._queue) < 200
     timers.run(10_000 * MS)
     assert told == []
+
+
+@pytest.mark.slow
+def test_several_cores_hit_and_tell_as_one_does() -> None:
+    names = ("s0", "s1", "s2")
+    cables = [Cable((f"h{n}", name), 1e11, 1e-6) for n, name in enumerate(names)]
+    cables += [Cable(pair, 1e11, 2e-6) for pair in (("s0", "s1"), ("s1", "s2"))]
+    fabric = Fabric(("h0", "h1", "h2"), names, tuple(cables), 1)
+    program = compile_program(AGEING.json.read_text())
+
+    def told(cores: int) -> list[object]:
+        random, emulated = Random(8), EmulatedFabric(fabric, program, cores=cores)
+        found: list[object] = []
+        for switch in emulated.switches.values():
+            switch.clear()
+            for number in range(8):
+                ports = sorted(switch.ports)
+                switch.insert(LEARNED, exact(number), ActionCall("ingress.forward", (random.choice(ports),)))
+                switch.set_idle_timeout(LEARNED, exact(number), random.randint(1, 4) * MS)
+        for _ in range(200):
+            emulated.inject(random.randrange(len(fabric.links)), bytes([random.randrange(10), 0]))
+            emulated.run(emulated.now_ps + random.randrange(MS // 4))
+        emulated.run(emulated.now_ps + 5 * MS)
+        for switch in emulated.switches.values():
+            found.append([switch.last_hit_ps(LEARNED, exact(number)) for number in range(8)])
+            found.append(switch.idle_entries())
+        return found
+
+    serial = told(1)
+    assert told(2) == serial
+    assert told(3) == serial
+
+
+def test_so_many_idle_entries_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ageing, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(ageing, "MOST_WAITING", 5)
+    lab = Lab()
+    for number in range(3):
+        lab.switch.insert(LEARNED, exact(number), FORWARD)
+        lab.switch.set_idle_timeout(LEARNED, exact(number), 10 * MS)
+    lab.run(25 * MS)
+    times = [[time for _, _, time in lab.idle()] for _ in range(4)]
+    assert times == [[10 * MS] * 2, [10 * MS, 20 * MS], [20 * MS], []]
+    lab.run(30 * MS)
+    assert len(lab.idle()) == 2
 
 
 def test_a_program_whose_entries_do_not_age_has_no_code_for_it() -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 _PROGRAM = """
 import os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from emulator.real_time import RealTime, RealTimeError
 
-signal.alarm(60)
-idle = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+signal.alarm(240)
+idle = threading.Thread(target=time.sleep, args=(240,), daemon=True)
 idle.start()
 everywhere = os.sched_getaffinity(0)
 try:
@@ -44,7 +46,7 @@ def test_a_process_that_hogs_its_core_becomes_ordinary_again(tmp_path: Path) -> 
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("real time needs two cores: it is not tried here")
     ended = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(tmp_path / "lock")], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", _PROGRAM, str(tmp_path / "lock")], capture_output=True, text=True, timeout=PATIENCE_S
     )
     if "real time is not permitted" in ended.stderr:
         pytest.skip(f"{ended.stderr.strip()}: not tried here")

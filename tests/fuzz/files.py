@@ -14,9 +14,8 @@ from random import Random
 from tests.fuzz.findings import Finding, Findings
 from tests.fuzz.readers import READERS
 from tests.fuzz.samples import Sample
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 60.0
-"""For how long a reader may work on a file; the first decision of a replay compiles machine code."""
 MOST_MEMORY_BYTES = 3 << 30
 """Of a process that has read any number of files."""
 _MINIMISING_S = 20.0

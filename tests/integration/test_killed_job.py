@@ -9,7 +9,7 @@ from emulator.entries import EntryAction, EntryKey
 from tests.integration.fabrics import ServedFabric, controlled, served_dumbbell
 from tests.patience import PATIENCE_S, until
 
-_LEASE_S = 5.0
+_LEASE_S = 10.0
 _RENEWALS_AFTER = 5
 
 # A training process as a user would write it: registers, renews its lease as long as it lives, and says so.

@@ -28,7 +28,7 @@ def _file(tmp_path: Path, fabric: RunningFabric) -> Path:
 
 
 async def _discover(path: Path, *options: str) -> Result:
-    return await asyncio.to_thread(CliRunner().invoke, application, ["discover", str(path), "--listen", "2", *options])
+    return await asyncio.to_thread(CliRunner().invoke, application, ["discover", str(path), "--listen", "5", *options])
 
 
 async def _speak(fabric: RunningFabric, file: Fabric) -> None:

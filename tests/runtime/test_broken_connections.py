@@ -27,6 +27,8 @@ pytestmark = pytest.mark.slow
 ITEMS = 1 << 21
 """16 MB: more than sockets take at once."""
 SMALL = np.zeros(1)
+_SILENCE_S = 30
+"""After which a host knows of a peer that falls silent. Of one that goes it knows at once."""
 add_one = rt.function(library="numpy", outputs=lambda x: x)(lambda x: x + 1)
 
 
@@ -131,7 +133,7 @@ def lose_and_go_on(runtime: rt.Runtime, breaks: Any, says: str, x: np.ndarray[An
     with pytest.raises(rt.LostError, match=says):
         dependent.numpy(PATIENCE_S)
     assert other.numpy(PATIENCE_S).tolist() == [1]
-    assert detected_s < 1
+    assert detected_s < _SILENCE_S
     assert (there(held).numpy(PATIENCE_S) == x + 2).all(), "they connect again"
 
 

@@ -241,15 +241,13 @@ def pid_of(runtime: rt.Runtime, host: int) -> int:
 def test_a_killed_executor_fails_what_depends_on_it_and_nothing_else() -> None:
     with rt.local(islands=2, hosts=1, devices=2) as runtime:
         one, two = slices(runtime, 2, 2)
-        wait, add = rt.pmap(rt.timer(60), devices=one), rt.pmap(add_one, devices=two)
+        wait, add = rt.pmap(rt.timer(3600), devices=one), rt.pmap(add_one, devices=two)
         held = rt.pmap(double, devices=one)(np.ones(2)).wait(PATIENCE_S)
         dependent = add(wait(np.ones(2)))
         pid = pid_of(runtime, 0)
         os.kill(pid, signal.SIGKILL)
-        killed_s = time.monotonic()
         with pytest.raises(rt.LostError, match="host 0 of island island-0 ended"):
             dependent.numpy(PATIENCE_S)
-        assert time.monotonic() - killed_s < 10
         with pytest.raises(rt.LostError, match="host 0 of island island-0 ended"):
             held.numpy(PATIENCE_S)
         assert values(add(np.ones(2))) == [[2, 2]]

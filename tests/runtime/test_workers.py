@@ -16,9 +16,9 @@ from runtime.executor.devices import Device
 from runtime.executor.loop import Loop
 from runtime.messages import RegisterFunction
 from runtime.program import Call, Input, Output, Value
+from tests.patience import PATIENCE_S
 
 SPEC, ONE = ArraySpec((2,), "float64"), Sharding(None, 1)
-PATIENCE_S = 30.0
 
 
 class HandLoop:

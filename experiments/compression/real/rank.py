@@ -120,8 +120,12 @@ class _Fixed:
 
 
 if __name__ == "__main__":
+    status = 0
     try:
         main(sys.argv[1])
     except BaseException:
         traceback.print_exc()
-        os._exit(1)  # gloo's threads may wait for other ranks
+        status = 1
+    # Not by the interpreter's own end: gloo's threads may wait for other ranks, and PyTorch, which keeps the group of
+    # DDP, lets one abort the process that lets go of a tensor then.
+    os._exit(status)

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -33,16 +34,19 @@ TIMEOUT = timedelta(seconds=120)
 _LONGEST_PAUSE = timedelta(days=30)
 
 
-def main(plan: str) -> None:
-    """Be a rank, to the end of the job; a rank that fails exits with status 1, and says why."""
+def main(plan: str) -> NoReturn:
+    """Be a rank to the end of the job, and of the process; one that fails exits with status 1, and says why."""
     hostlib.torch.attach()
+    status = 0
     try:
         _train(plan)
     except BaseException:
         traceback.print_exc()
-        hostlib.torch.detach()
-        # Not by the interpreter's own end: gloo's threads, which it would wait for, may wait for it.
-        os._exit(1)
+        status = 1
+    hostlib.torch.detach()
+    # Not by the interpreter's own end. Gloo's threads, which outlive the group where PyTorch keeps it, as it does for
+    # DDP, may wait for it while it waits for them; and one that lets go of a tensor then aborts the process.
+    os._exit(status)
 
 
 def _train(plan: str) -> None:

@@ -86,7 +86,6 @@ def _be_rank(plan: str) -> NoReturn:
     name = f"rank {os.environ['RANK']} {os.environ['TRAINYARD_JOB']}"
     _LIBC.prctl(_SET_NAME, name.encode())
     torch_rank.main(plan)
-    sys.exit(0)
 
 
 if __name__ == "__main__":

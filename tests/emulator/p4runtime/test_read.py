@@ -191,6 +191,7 @@ def test_direct_counters(filled: Target, selector: str) -> None:
         (table_entry(f"{FLOW} {exact(1, 33)}"), rpc_code.INVALID_ARGUMENT),
         (table_entry(f"{FLOW} time_since_last_hit {{}}"), rpc_code.INVALID_ARGUMENT),
         (table_entry(f"{FLOW} is_default_action: true counter_data {{}}"), rpc_code.UNIMPLEMENTED),
+        (table_entry(f"{FLOW} meter_counter_data {{}}"), rpc_code.UNIMPLEMENTED),
         (profile("action_profile_member", "member_id: 2"), rpc_code.INVALID_ARGUMENT),
         (profile("action_profile_group", "action_profile_id: 5"), rpc_code.INVALID_ARGUMENT),
         (counter("index { index: 2 }"), rpc_code.INVALID_ARGUMENT),

@@ -154,6 +154,19 @@ def test_a_config_that_contradicts_is_refused(
     run(test())
 
 
+def test_all_of_a_role_are_told_the_config_of_its_primary(pipeline: Pipeline) -> None:
+    async def test() -> None:
+        first, second = role("flows", FLOW_TABLE), role("flows", FLOW_TABLE, receives_packet_ins=True)
+        async with serving(pipeline) as served, primary_in(served, first) as client, P4Client(served.address) as backup:
+            await bid(backup, 4, role=second)
+            assert (await backup.receive()).arbitration.role == first
+            await bid(client, 5, role=second)
+            for other in (backup, client):
+                assert (await other.receive()).arbitration.role == second
+
+    run(test())
+
+
 def test_a_stream_keeps_its_role(pipeline: Pipeline) -> None:
     async def test() -> None:
         async with serving(pipeline) as served, primary_in(served, role("flows", FLOW_TABLE)) as client:

@@ -1,15 +1,21 @@
 """Pipelines that are saved and committed later, and P4Infos under which a device keeps its state."""
 
+import asyncio
+
 import pytest
 from finsy.grpcutil import GRPCStatusCode
 from finsy.p4client import P4Client, P4ClientError
 from finsy.proto import p4i, p4r
 
 from emulator.entries import ActionCall, EntryKey, FieldMatch
-from emulator.p4runtime import write as writes
+from emulator.p4runtime import update_log
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
 from emulator.p4runtime.reconciliation import difference
-from tests.emulator.p4runtime.clients import primary, run, serving, set_pipeline, write
+from emulator.p4runtime.server import serve
+from emulator.p4runtime.service import P4RuntimeService
+from tests.bmv2.session import Packet
+from tests.bmv2.small_programs import AGEING, EmulatedProgram
+from tests.emulator.p4runtime.clients import advice, bid, primary, run, serving, set_pipeline, write
 from tests.emulator.p4runtime.messages import INSERT, flow_key, set_level, table_entry
 
 Set = p4r.SetForwardingPipelineConfigRequest
@@ -69,6 +75,48 @@ def test_a_saved_pipeline_takes_writes_and_packets_meet_the_old_one_until_the_co
     run(test())
 
 
+def test_packets_meet_what_was_written_once_it_is_committed() -> None:
+    emulated = EmulatedProgram(AGEING)
+    tables = {table.name: table for table in AGEING.pipeline.schema.tables.values()}
+    forward = AGEING.pipeline.schema.actions_by_name["ingress.forward"]
+
+    def entry(table: str, port: int, timeout_ns: int = 0) -> p4r.Update:
+        exact = p4r.FieldMatch(field_id=1, exact=p4r.FieldMatch.Exact(value=b"\7"))
+        action = p4r.Action(action_id=forward.id, params=[p4r.Action.Param(param_id=1, value=bytes([port]))])
+        message = p4r.TableEntry(table_id=tables[table].id, match=[exact], action=p4r.TableAction(action=action))
+        message.idle_timeout_ns = timeout_ns
+        return p4r.Update(type=INSERT, entity=p4r.Entity(table_entry=message))
+
+    def port() -> int:
+        [sent] = emulated.send(Packet(1, b"\7\7"))
+        return sent.port
+
+    async def test() -> None:
+        service = P4RuntimeService([emulated.control], AGEING.pipeline, asyncio.Lock())
+        async with serve(service) as number, P4Client(f"127.0.0.1:{number}") as client:
+            await bid(client, 5)
+            assert await advice(client) == ("OK", 5)
+            await client.request(set_pipeline(Set.VERIFY_AND_COMMIT, AGEING.pipeline.message))
+            await client.request(write(entry("ingress.routes", 2)))
+            assert port() == 2
+            await client.request(set_pipeline(Set.VERIFY_AND_SAVE, AGEING.pipeline.message))
+            await client.request(write(entry("ingress.routes", 3), entry("ingress.learned", 1, 2_000_000)))
+            emulated.fabric.run(emulated.fabric.now_ps + 5_000_000_000)
+            assert port() == 2
+            service.deliver(())
+            await client.request(set_pipeline(Set.COMMIT, None))
+            committed_ns = emulated.fabric.now_ps // 1000
+            assert port() == 3
+            emulated.fabric.run(emulated.fabric.now_ps + 5_000_000_000)
+            service.deliver(())
+            # The packet was the last hit.
+            told = (await client.receive()).idle_timeout_notification
+            assert committed_ns + 2_000_000 <= told.timestamp < committed_ns + 4_000_000
+            assert [message.table_id for message in told.table_entry] == [tables["ingress.learned"].id]
+
+    run(test())
+
+
 def test_the_first_pipeline_may_be_saved_before_it_is_committed(pipeline: Pipeline) -> None:
     async def test() -> None:
         async with serving(pipeline) as served, primary(served) as client:
@@ -100,16 +148,17 @@ def test_another_pipeline_takes_the_place_of_the_saved_one(pipeline: Pipeline, a
     run(test())
 
 
-def test_a_saved_pipeline_takes_so_many_updates_and_no_more(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("limit", "most"), [("MAX_UPDATES", 2), ("MAX_BYTES", 2 * insert(33, 1).ByteSize())])
+def test_a_saved_pipeline_takes_so_much_and_no_more(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(writes, "MAX_LOGGED", 2)
+    monkeypatch.setattr(update_log, limit, most)
 
     async def test() -> None:
         async with serving(pipeline) as served, primary(served) as client:
             await client.request(set_pipeline(Set.VERIFY_AND_SAVE, pipeline.message))
             await client.request(write(insert(33, 1), insert(34, 2)))
-            with pytest.raises(P4ClientError, match="at most 2 updates before it is committed"):
+            with pytest.raises(P4ClientError, match="at most before it is committed"):
                 await client.request(write(insert(35, 3)))
             await client.request(set_pipeline(Set.COMMIT, None))
             assert await levels(client) == [1, 2]

@@ -1,18 +1,26 @@
 """Value sets with ranges, prefixes, masks and optional fields, as P4Runtime writes them and as packets meet them."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from functools import cache
 from random import Random
+from typing import cast
 
+import finsy as fy
 import pytest
+from finsy.p4entity import P4BackupReplica, P4Replica, P4ValueSetMember
 from finsy.proto import p4r, rpc_code
 
 from emulator.cells import Member
 from emulator.entries import FieldMatch, RangeMatch
 from emulator.p4runtime.errors import BatchError
+from emulator.p4runtime.server import serve
+from emulator.p4runtime.service import P4RuntimeService
 from tests.bmv2.session import Packet
 from tests.bmv2.small_programs import MEMBERS, EmulatedProgram
 from tests.emulator.interpreter import Interpreter
+from tests.emulator.p4runtime.clients import run
 
 LANES, WIDES, ROUTES = 1, 2, 3
 NAMES = {LANES: "parse.lanes", WIDES: "parse.wides", ROUTES: "parse.routes"}
@@ -188,3 +196,35 @@ def test_any_members_do_as_the_interpreter_says() -> None:
             expected = reference.process(octets)
             assert expected is not None
             assert emulated.send(Packet(1, octets)) == [Packet(expected.port, expected.octets)]
+
+
+def test_finsy_writes_and_reads_members_and_backups() -> None:
+    async def test() -> None:
+        emulated = written()
+        service = P4RuntimeService([emulated.control], MEMBERS.pipeline, asyncio.Lock())
+        options = fy.SwitchOptions(p4info=MEMBERS.p4info, p4blob=MEMBERS.json)
+        routes = fy.P4ValueSetEntry(
+            "routes",
+            members=[
+                P4ValueSetMember(address="10.0.0.0/8", option=7),
+                P4ValueSetMember(wide=f"{1 << 100}/&{3 << 100:#x}"),
+            ],
+        )
+        lanes = fy.P4ValueSetEntry("lanes", members=[P4ValueSetMember(number="5...9")])
+        async with serve(service) as port, fy.Switch("members", f"127.0.0.1:{port}", options) as switch:
+            await switch.modify([routes, lanes])
+            for one in (routes, lanes):
+                selected = fy.P4ValueSetEntry(one.value_set_id, members=[])
+                found = [entry async for entry in cast(AsyncIterator[fy.P4ValueSetEntry], switch.read(selected))]
+                again = [entry.encode(switch.p4info) for entry in found]
+                assert again == [one.encode(switch.p4info)]
+            backups = [P4BackupReplica(3, instance=7), P4BackupReplica(2)]
+            group = fy.P4MulticastGroupEntry(5, replicas=(P4Replica(1, backup_replicas=backups),), metadata=b"ours")
+            await switch.insert([group])
+            groups = cast(AsyncIterator[fy.P4MulticastGroupEntry], switch.read(fy.P4MulticastGroupEntry()))
+            assert [entry async for entry in groups] == [group]
+        assert is_found(emulated, request(LANES, 9))
+        assert not is_found(emulated, request(LANES, 10))
+        assert is_found(emulated, request(ROUTES, address=0x0A010203, option=7))
+
+    run(test())

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -61,17 +62,24 @@ def run_ranks(program: str, function: str, size: int, folder: Path, **arguments:
     return ended
 
 
-def _run_rank(
-    rank: int, *, program: str, function: str, size: int, folder: str, timeout_s: float = PATIENCE_S, **arguments: Any
-) -> None:
+def _run_rank(rank: int, *, program: str, function: str, size: int, folder: str, **arguments: Any) -> None:
     import torch.distributed as dist
 
     store = f"file://{folder}/store"  # so that all connections are gloo's
-    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout_s))
+    dist.init_process_group(
+        "gloo", init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=PATIENCE_S)
+    )
     result = getattr(import_module(f"{__package__}.programs.{program}"), function)(rank, size, **arguments)
     Path(folder, f"result-{rank}").write_text(json.dumps(result))
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    _run_rank(int(sys.argv[1]), **json.loads(sys.argv[2]))
+    status = 0
+    try:
+        _run_rank(int(sys.argv[1]), **json.loads(sys.argv[2]))
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    # Not by the interpreter's own end: a thread of gloo that lets go of a tensor then aborts the process, and PyTorch
+    # keeps the group of DDP, which would end it.
+    os._exit(status)

@@ -29,6 +29,7 @@ from hostlib.wire import trainyard_pb2 as wire
 from policies.job import Profile
 from policies.registry import find_policy
 from tests.controller.telemetry.reports import exchange, five_tuple_to_wire, stack
+from tests.patience import PATIENCE_S
 from topologies.ecmp import hash_multipliers
 from topologies.fabric import Fabric
 from topologies.routing import Routing
@@ -150,9 +151,9 @@ def served(controller: PlannedController, store: Store | None = None, port: int 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(PATIENCE_S)
         yield addresses[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(20)
+        thread.join(PATIENCE_S)
         loop.close()

@@ -7,10 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.patience import PATIENCE_S
+
 _HELLO, _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _MULTIPART_REPLY = 0, 1, 2, 3, 19
 _BARRIER_REQUEST, _BARRIER_REPLY = 20, 21
 _HAS_MORE = 1
-_PATIENCE_S = 60.0
 
 
 class RawSwitch:
@@ -20,7 +21,7 @@ class RawSwitch:
         self.version = version
         self._socket = socket.socket(socket.AF_UNIX)
         self._received = b""
-        self._socket.settimeout(_PATIENCE_S)
+        self._socket.settimeout(PATIENCE_S)
         self._socket.connect(str(path))
         self._socket.sendall(struct.pack("!BBHIHHI", version, _HELLO, 16, 0, 1, 8, 1 << version))
         assert self._next()[1] == _HELLO

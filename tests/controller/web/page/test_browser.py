@@ -293,7 +293,7 @@ def test_the_page_says_that_the_controller_is_gone_and_goes_on_with_the_next_one
 
 def test_a_standby_says_who_leads_and_shows_the_fabric_once_it_leads(tmp_path: Path) -> None:
     def named(name: str) -> dict[str, object]:
-        return {"database": str(tmp_path / "db"), "leadership": LeadershipConfig(name=name, lease_s=4.0)}
+        return {"database": str(tmp_path / "db"), "leadership": LeadershipConfig(name=name, lease_s=10.0)}
 
     async def look() -> None:
         async with asyncio.timeout(PATIENCE_S), chromium() as browser, served_clos() as served:

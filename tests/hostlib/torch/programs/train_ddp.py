@@ -14,6 +14,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+# DDP would import it later. Its functions then keep the group for good, and with it gloo's threads, of which one that
+# lets go of a tensor while the interpreter ends aborts the process.
+import torch.distributed.nn.functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
