@@ -36,8 +36,8 @@ _MBPS_PER_GBPS = 1000
 class P4langSwitch:
     """What a topology file says of a switch beside its links.
 
-    ``entries`` is the file with its program and entries, ``program`` the BMv2 JSON that it runs where not all switches
-    run the same, and ``cpu_port`` its port to its controller.
+    ``entries`` is the file with its program and entries, ``program`` the BMv2 JSON that those must name, where it is
+    told, and ``cpu_port`` its port to its controller.
     """
 
     entries: str | None = None

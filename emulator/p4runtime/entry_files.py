@@ -11,6 +11,7 @@ Every part may be missing; unknown keys are refused.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -107,27 +108,11 @@ def updates_of(entries: EntryFile, p4info: p4i.P4Info) -> list[p4r.Update]:
 
 def _writing(entries: EntryFile, readable: Readable) -> Iterator[tuple[str, Callable[[], p4r.Update]]]:
     for number, entry in enumerate(entries.table_entries):
-        yield f"table_entries[{number}]", lambda entry=entry: _table_update(readable, entry)  # type: ignore[misc]
+        yield f"table_entries[{number}]", partial(_table_update, readable, entry)
     for number, group in enumerate(entries.multicast_group_entries):
-        yield (
-            f"multicast_group_entries[{number}]",
-            lambda group=group: _inserted(  # type: ignore[misc]
-                packet_replication_engine_entry=readable.multicast_group(
-                    group.multicast_group_id, [replica.pair for replica in group.replicas]
-                )
-            ),
-        )
+        yield f"multicast_group_entries[{number}]", partial(_group_update, readable, group)
     for number, session in enumerate(entries.clone_session_entries):
-        yield (
-            f"clone_session_entries[{number}]",
-            lambda session=session: _inserted(  # type: ignore[misc]
-                packet_replication_engine_entry=readable.clone_session(
-                    session.clone_session_id,
-                    [replica.pair for replica in session.replicas],
-                    session.packet_length_bytes,
-                )
-            ),
-        )
+        yield f"clone_session_entries[{number}]", partial(_session_update, readable, session)
 
 
 def _table_update(readable: Readable, entry: TableEntry) -> p4r.Update:
@@ -142,6 +127,18 @@ def _table_update(readable: Readable, entry: TableEntry) -> p4r.Update:
     if entry.default_action:  # every table has one, which can only be changed
         return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(table_entry=message))
     return _inserted(table_entry=message)
+
+
+def _group_update(readable: Readable, group: MulticastGroup) -> p4r.Update:
+    replicas = [replica.pair for replica in group.replicas]
+    entry = readable.multicast_group(group.multicast_group_id, replicas)
+    return _inserted(packet_replication_engine_entry=entry)
+
+
+def _session_update(readable: Readable, session: CloneSession) -> p4r.Update:
+    replicas = [replica.pair for replica in session.replicas]
+    entry = readable.clone_session(session.clone_session_id, replicas, session.packet_length_bytes)
+    return _inserted(packet_replication_engine_entry=entry)
 
 
 def _inserted(**entity: Any) -> p4r.Update:

@@ -55,7 +55,7 @@ class Network:
     def expect(self, host: str, packet: PacketLike, ignoring: Sequence[Ignored] = ()) -> None:
         """Require that a packet has reached a host, as ``Switch.expect`` does at a port."""
         __tracebackhide__ = True
-        self.require(self._host_link(host) ^ 1, f"host {host}", packet, ignoring)
+        self.require(self.emulated.fabric.reverse(self._host_link(host)), f"host {host}", packet, ignoring)
 
     def expect_nothing(self) -> None:
         """Require that no further packet has reached any host. Raises AssertionError, which lists those that have."""

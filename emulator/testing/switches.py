@@ -59,7 +59,8 @@ class Switch:
     def send(self, port: int, packet: PacketLike) -> None:
         """Send a packet into a port, and let all packets pass. Raises ValueError for a port without a cable."""
         __tracebackhide__ = True
-        self.network.inject(self.network.link_behind(self.name, port) ^ 1, packet)
+        link = self.network.link_behind(self.name, port)
+        self.network.inject(self.network.emulated.fabric.reverse(link), packet)
 
     def expect(self, port: int, packet: PacketLike, ignoring: Sequence[Ignored] = ()) -> None:
         """Require that a packet has left by a port, and take it; the order at a port does not matter.

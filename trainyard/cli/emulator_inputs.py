@@ -56,9 +56,16 @@ def read_given(topology: Path | None, ports: int | None, device_id: int, entries
     except DocumentError as error:
         refuse(*error.messages)
     own = {name: switch.entries for name, switch in found.switches.items() if switch.entries}
+    read = _entries(found.fabric, own | named)
+    for name, switch in found.switches.items():
+        # Its P4Info is named by the entries alone, and so are both files of its program.
+        of_entries = read[name].bmv2_json if name in read else None
+        if switch.program not in (None, of_entries):
+            named_there = of_entries or "no program"
+            refuse(f"{topology}: switches.{name}.program: is {switch.program}, and its entries name {named_there}")
     return Given(
         found.fabric,
-        _entries(found.fabric, own | named),
+        read,
         found.commands,
         _cpu_port(topology, found),
         is_p4lang=True,

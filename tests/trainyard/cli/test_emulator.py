@@ -288,6 +288,13 @@ def test_a_topology_of_p4langs_tutorials_names_its_programs(
     files["s2"].write_text(json.dumps(entries))
     assert trainyard("emulator", "--topology", files["topology"]).exit_code == 0
     assert [fabric.switches for fabric, _ in served] == [("s1", "s2")]
+    for program, status in ((str(PROGRAM), 0), ("firewall.json", 2)):
+        topology["switches"]["s2"]["program"] = program  # type: ignore[call-overload]
+        files["topology"].write_text(json.dumps(topology))
+        result = trainyard("emulator", "--topology", files["topology"])
+        assert result.exit_code == status
+    assert f"switches.s2.program: is firewall.json, and its entries name {PROGRAM}" in result.stderr
+    topology["switches"]["s2"].pop("program")  # type: ignore[call-overload]
     topology["links"][0][1] = "s9-p1"  # type: ignore[index]
     files["topology"].write_text(json.dumps(topology))
     result = trainyard("emulator", "--topology", files["topology"])
