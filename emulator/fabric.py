@@ -159,7 +159,7 @@ class EmulatedFabric:
         if until_ps > END_PS:
             raise ValueError(f"a fabric's clock ends at {END_PS} ps (26.7 days); time cannot run to {until_ps} ps")
         self._show_programs()
-        run = self._loop()
+        run = self.loop
         while True:
             self._make_room()
             self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
@@ -326,8 +326,11 @@ class EmulatedFabric:
 
     @property
     def loop(self) -> Loop:
-        """Event loop of the programs that the switches have."""
-        return self._loop()
+        """Event loop of the programs that the switches have: that of the one program, or those of all in turn."""
+        if len(self._programs.numbers) == 1:
+            return next(iter(self._programs.numbers)).run
+        self._know_loops()
+        return run_mixed
 
     @property
     def program_numbers(self) -> Mapping[Program, int]:
@@ -531,13 +534,6 @@ class EmulatedFabric:
             state.scalars[s.PROGRAM] = next(iter(self._programs.numbers.values()))
         numbers = [self._programs.number(name) if switch.is_ready else 0 for name, switch in self.switches.items()]
         self._state.programs[: len(numbers)] = numbers
-
-    def _loop(self) -> Loop:
-        """Return the event loop: that of the one program, or those of all in turn."""
-        if len(self._programs.numbers) == 1:
-            return next(iter(self._programs.numbers)).run
-        self._know_loops()
-        return run_mixed
 
     def _know_loops(self) -> None:
         """Tell the engine where the loops of all programs are; a new one is compiled, or loaded from the cache."""

@@ -1,6 +1,6 @@
 """Which switch of a fabric has which program."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from types import MappingProxyType
 
@@ -46,11 +46,6 @@ class ProgramsBySwitch:
     def by_switch(self) -> Mapping[str, Program]:
         """Program of every switch that has one."""
         return MappingProxyType(self._by_switch)
-
-    @property
-    def used(self) -> Iterable[Program]:
-        """Programs that a switch has, and in a fabric without any, the last one."""
-        return self.numbers.keys()
 
     def require_fitting(self, program: Program) -> None:
         """Raise ValueError if a program cannot stand beside the others."""

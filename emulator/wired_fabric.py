@@ -102,7 +102,7 @@ class WiredFabric(EmulatedFabric):
             files = self._packets.fileno(), self._bell, self._answer_bell
             self._state = attached(self._state, *files, mtu_bytes)
             self._served, self._served_state = self._arena.words, self._state
-            self._module = next(iter(self._programs.used)).module
+            self._module = next(iter(self._programs.numbers)).module
             self._module.arm_all(self._state)
             # All is compiled now, because nobody is to wait for it once frames pass.
             take_captured(self._state)
