@@ -25,7 +25,8 @@ class LayerNumbers:
     ``active_parameters`` are those that a token meets. The rest is what parallelism asks for: ``expert_parameters`` of
     the ``num_experts`` among whom tokens are routed, and ``routed_elements`` that go to them; ``key_value_elements``
     that other parts of the sequence attend to; ``reduced_elements`` that tensor parallelism sums up after the layer,
-    and ``divisible``, what its ranks divide among each other, each by its key.
+    and ``divisible``, what its ranks divide among each other, each by its key. The backward pass needs what the layer
+    gets, and ``inner_elements`` that it makes from that; those of attention's scores are ``score_elements``.
     """
 
     parameters: int
@@ -38,6 +39,8 @@ class LayerNumbers:
     routed_elements: int = 0
     key_value_elements: int = 0
     reduced_elements: int = 0
+    inner_elements: int = 0
+    score_elements: int = 0
     divisible: tuple[tuple[str, int], ...] = ()
 
 
@@ -121,6 +124,8 @@ class Attention(Layer):
             scores,
             key_value_elements=2 * shape.tokens * narrow,
             reduced_elements=shape.elements,
+            inner_elements=2 * shape.tokens * (inner + narrow),
+            score_elements=self.heads * shape.tokens**2,
             divisible=(("heads", self.heads),),
         )
 
@@ -152,6 +157,7 @@ class LatentAttention(Layer):
             + self.heads * self.value_width * shape.width
         )
         parameters = weights + self.query_rank + self.key_value_rank
+        ranks = self.query_rank + self.key_value_rank + self.rotary_width
         scores = _score_flops(shape.tokens, self.heads * (key_width + self.value_width), self.causal)
         return LayerNumbers(
             parameters,
@@ -161,6 +167,8 @@ class LatentAttention(Layer):
             scores,
             key_value_elements=shape.tokens * (self.key_value_rank + self.rotary_width),
             reduced_elements=shape.elements,
+            inner_elements=shape.tokens * (ranks + 2 * self.heads * (key_width + self.value_width)),
+            score_elements=self.heads * shape.tokens**2,
             divisible=(("heads", self.heads),),
         )
 
@@ -184,6 +192,7 @@ class Mlp(Layer):
             shape,
             parameters,
             reduced_elements=shape.elements,
+            inner_elements=shape.tokens * (2 + self.gated) * self.hidden,
             divisible=(("hidden", self.hidden),),
         )
 
@@ -215,6 +224,8 @@ class MixtureOfExperts(Layer):
             num_experts=self.experts,
             routed_elements=self.active * shape.elements,
             reduced_elements=shape.elements,
+            inner_elements=self.active * shape.elements
+            + shape.tokens * (self.active + self.shared) * (2 + self.gated) * self.hidden,
             divisible=(("hidden", self.hidden),),
         )
 
@@ -237,7 +248,9 @@ class Linear(Layer):
         weights = shape.width * self.outputs
         own = (0 if self.tied else weights) + self.outputs * self.bias
         flops = 2 * tokens * weights
-        return LayerNumbers(own, flops, Shape(tokens, self.outputs), own, divisible=(("outputs", self.outputs),))
+        output = Shape(tokens, self.outputs)
+        divisible = (("outputs", self.outputs),)
+        return LayerNumbers(own, flops, output, own, inner_elements=output.elements, divisible=divisible)
 
 
 class Given(Layer):
