@@ -5,7 +5,8 @@ from types import MappingProxyType
 
 from emulator.ageing import Ageing, IdleEntry, IdleTimers
 from emulator.cells import CounterMemory, RegisterMemory, ValueSetMemory, read_counter, write_counter
-from emulator.compiler.tables import Resources, Table
+from emulator.compiler.resources import Resources
+from emulator.compiler.tables import Table
 from emulator.entries import (
     ActionCall,
     ActionSet,
