@@ -6,15 +6,20 @@ from typing import Protocol, TypeVar
 from emulator.p4runtime.errors import invalid_argument
 
 
-class _Named(Protocol):
+class Named(Protocol):
+    """An object with an id and a name."""
+
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The id that the P4Info gives it."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that the program gives it."""
 
 
 _Object = TypeVar("_Object")
-_NamedObject = TypeVar("_NamedObject", bound=_Named)
+_NamedObject = TypeVar("_NamedObject", bound=Named)
 
 
 def index_by_id(objects: Iterable[_NamedObject], where: str = "P4Info") -> dict[int, _NamedObject]:
