@@ -14,7 +14,7 @@ from workloads.combined.fitting import MOST_STEPS, combined_problems
 from workloads.combined.memory import MemoryUse, ModelMemory
 from workloads.combined.ranks import RankOrder
 from workloads.combined_workload import CombinedWorkload, Recomputation
-from workloads.described.timing import device_for, total_times
+from workloads.described.timing import device_for
 from workloads.pipeline_order import CHUNKS, PipelineSchedule
 
 _ValueT = TypeVar("_ValueT")
@@ -65,7 +65,7 @@ class Ways:
         self._memory = ModelMemory(template)
         device = device_for(template.description, template.device)
         blocks = template.description.blocks
-        self._num_blocks = sum(total_times(block.parts, device).both_s > 0 for block in blocks)
+        self._num_blocks = sum(any(part.numbers.flops or part.measured_s for part in each.parts) for each in blocks)
         self.memory_bytes = None if device is None else device.memory_bytes
 
     def way(self, workload: CombinedWorkload) -> Way:

@@ -93,13 +93,14 @@ class ModelMemory:
         working = 2 * (self._largest.dense / tensor + self._largest.experts / (tensor * workload.expert))
         parameters = sharded + np.minimum(working, whole) if workload.zero >= 3 else whole
         gradients = sharded if workload.zero >= 2 else whole
+        of_inputs = tensor if workload.sequence else 1
         match workload.recompute:
             case Recomputation.FULL:
-                kept = places.block_inputs + self._largest.inputs + self._largest.inner / tensor
+                kept = (places.block_inputs + self._largest.inputs) / of_inputs + self._largest.inner / tensor
             case Recomputation.SELECTIVE:
-                kept = places.inputs + places.inner / tensor
+                kept = places.inputs / of_inputs + places.inner / tensor
             case Recomputation.NONE:
-                kept = places.inputs + (places.inner + places.scores) / tensor
+                kept = places.inputs / of_inputs + (places.inner + places.scores) / tensor
         uses = np.array(
             [
                 parameters * model.element_bytes,

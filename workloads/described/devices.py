@@ -55,13 +55,16 @@ MEMORY_GB: Mapping[DeviceName, float] = {
 class Device(ScenarioModel):
     """A GPU: one of the table by ``name``, or ``flops_per_s``; layers reach the fraction ``efficiency`` of that.
 
-    ``memory_gb`` is its memory in 10^9 bytes; by default that of the table.
+    ``memory_gb`` is its memory in 10^9 bytes; by default that of the table. With ``memory_bytes_per_s`` norms, sums,
+    activation functions and stored scores take the time that memory needs to read and write them; without it they take
+    none.
     """
 
     name: DeviceName | None = None
     flops_per_s: PositiveNumber | None = Field(default=None, validate_default=True)
     efficiency: Annotated[Number, Field(gt=0, le=1)]
     memory_gb: PositiveNumber | None = None
+    memory_bytes_per_s: PositiveNumber | None = None
 
     @field_validator("flops_per_s")
     @classmethod

@@ -18,7 +18,7 @@ GPT = {
             "repeat": LAYERS,
             "layers": [
                 {"type": "norm"},
-                {"type": "attention", "heads": HEADS},
+                {"type": "attention", "heads": HEADS, "stored_scores": True},
                 {"type": "norm"},
                 {"type": "mlp", "hidden": 4 * WIDTH},
             ],
@@ -42,6 +42,12 @@ def test_activations_are_those_of_korthikanti_without_dropout(tensor: int) -> No
     assert activations_bytes(8, tensor=tensor, recompute="selective") == pytest.approx(LAYERS * layer + words, rel=1e-3)
     scores = 2 * a * s * s / t
     assert activations_bytes(8, tensor=tensor) == pytest.approx(LAYERS * (layer + scores), rel=1e-3)
+
+
+def test_with_sequence_parallelism_tensor_divides_all() -> None:
+    layer = TOKENS * WIDTH * 32 / 4
+    kept = activations_bytes(8, tensor=4, recompute="selective", sequence=True)
+    assert kept == pytest.approx(LAYERS * layer, rel=1e-3)
 
 
 def test_with_full_recomputation_a_block_keeps_what_it_gets_and_one_is_made_again() -> None:
