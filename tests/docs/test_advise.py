@@ -19,7 +19,7 @@ def test_its_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_has_every_option() -> None:
-    application = typer.Typer()
+    application = typer.Typer(add_completion=False)
     application.command()(advise)
     command = typer.main.get_command(application)
     options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}

@@ -11,7 +11,7 @@ from policies.registry import as_policy
 from tests.workloads.combined.builders import MEASURED
 from tests.workloads.combined.test_timeline import Case, scenario
 from trainyard.advice import advise
-from workloads.combined_workload import CombinedWorkload
+from workloads.combined_workload import CombinedWorkload, Recomputation
 
 
 @pytest.mark.parametrize(("uplink_gbps", "policy"), [(100.0, "ecmp"), (12.5, "ecmp"), (12.5, "crux")])
@@ -88,10 +88,10 @@ def test_without_simulations_times_are_predictions() -> None:
 
 
 def test_what_does_not_fit_into_memory_is_excluded() -> None:
-    without = advise(scenario(), simulate=0).given
-    assert without is not None
-    assert without.fits
-    small = {"flops_per_s": 1e12, "efficiency": 0.5, "memory_gb": without.memory.total_bytes / 4e9}
+    ways = Case(scenario()).ways
+    frugal = {"zero": 3, "recompute": Recomputation.FULL, "micro_batch": 1}
+    least_bytes = min(ways.way(layout.model_copy(update=frugal)).memory.total_bytes for layout in ways.layouts())
+    small = {"flops_per_s": 1e12, "efficiency": 0.5, "memory_gb": 1.1 * least_bytes / 1e9}
     advice = advise(scenario(device=small), simulate=1)
     assert advice.given is not None
     assert not advice.given.fits
@@ -109,6 +109,7 @@ def test_what_cannot_be_advised_is_named() -> None:
         advise(of, "none")
     with pytest.raises(ValueError, match=r"keep: expected some of tensor, context, .* got 'batch'"):
         advise(of, keep=("batch",))
+    of = scenario(gpus=8, batch=8)
     two = of.model_copy(update={"jobs": (of.jobs[0], of.jobs[0].model_copy(update={"name": "other"}))})
     with pytest.raises(ValueError, match="job: expected a name, because 2 jobs"):
         advise(two)
