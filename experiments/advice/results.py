@@ -117,7 +117,7 @@ class Advice:
         too_large: Some that would be fast, but need more memory than a GPU has.
         num_ways: How many ways were compared.
         num_predicted: How many of them were predicted; quick bounds exclude the others.
-        is_complete: Whether no other way can be predicted to be faster by more than the search's tolerance.
+        is_complete: Whether no way that was not simulated is expected to be faster by more than 1 %.
     """
 
     job: str

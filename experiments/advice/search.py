@@ -106,7 +106,7 @@ class _Search:
 
     def __init__(self, ways: Ways, template: CombinedWorkload, placement: Placement, simulator: "_Simulator") -> None:
         self.num_ways = self.num_predicted = 0
-        self.is_complete = True
+        self._left_s = math.inf
         self._ways, self._template, self._placement, self._simulator = ways, template, placement, simulator
         self._switches = EdgeSwitches.of(simulator.fabric, placement)
         self._bounds = QuickBounds(template, placement, self._switches)
@@ -132,7 +132,7 @@ class _Search:
                 elif self._is_over(node, expected_s, simulations):
                     return
             elif self.num_predicted == _MOST_PREDICTIONS:
-                self.is_complete = False
+                self._left_s = min(self._left_s, expected_s)
             elif isinstance(node, Way):
                 alternative = self.alternative(node)
                 self.num_predicted += 1
@@ -161,10 +161,15 @@ class _Search:
                 self._slower[family] = max(self._slower.get(family, 1.0), node.simulated_s / node.predicted_s)
                 return False
         self._predicted.append(node)
-        if len(self._simulated) + len(self._predicted) < _SHOWN or (simulations and not self._simulated):
-            return False
-        self.is_complete &= is_beaten
-        return True
+        self._left_s = min(self._left_s, expected_s)
+        is_enough = not simulations or bool(self._simulated)
+        return is_enough and len(self._simulated) + len(self._predicted) >= _SHOWN
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that was not simulated is expected to be faster than what was."""
+        fastest_s = self.ranked[0].iteration_s
+        return self._left_s >= fastest_s * (1 - _TOLERANCE)
 
     @property
     def ranked(self) -> tuple[Alternative, ...]:

@@ -224,7 +224,7 @@ def _views(document: Mapping[str, Any]) -> Sequence[RenderableType]:
     ]
     notes.append(
         f"{document['num_ways']:,} ways compared, {document['num_predicted']:,} of them predicted."
-        + ("" if document["is_complete"] else " There may be faster ones among those that were not simulated.")
+        + ("" if document["is_complete"] else " Others that were not simulated may be faster.")
     )
     views.append(Text("\n".join(notes)))
     return views
