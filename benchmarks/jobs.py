@@ -2,7 +2,7 @@
 
     python benchmarks/jobs.py --json
 
-Needs no accelerator and no network, and takes about two minutes of processor time.
+Needs no accelerator and no network, and takes some ten minutes of processor time, most of them for advice (``--cases``).
 """
 
 import argparse
@@ -43,9 +43,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=NUM_CASES, metavar="N", help="drawn cases of advice")
     arguments = parser.parse_args()
     nodes_per_s = import_nodes_per_s()
+    bundled, large = bundled_errors(), simulate_1024()
     advised = list(ratios(arguments.cases))
     worst_ratio, median_ratio = worst_and_median(advised)
-    bundled, large = bundled_errors(), simulate_1024()
     figures: dict[str, object] = {
         "llama_flops_error": llama_error(),
         "published_counts_error": worst_error(),
