@@ -2,7 +2,8 @@
 
     python benchmarks/jobs.py --json
 
-Needs no accelerator and no network, and takes some ten minutes of processor time, most of them for advice (``--cases``).
+Needs no accelerator and no network, and takes some ten minutes of processor time, most of them for advice
+(``--cases``).
 """
 
 import argparse
