@@ -7,9 +7,12 @@ little-endian integers, of which the first is its kind and the second a port.
 
 import asyncio
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from hostlib.addresses import check_host_port
 
 _PAIR: Final = 0x10
 GREETING: Final = struct.pack(">BBBBHH", 0, ord("S"), ord("P"), 0, _PAIR, 0)
@@ -100,7 +103,7 @@ async def read_message(reader: asyncio.StreamReader, *, is_tcp: bool) -> Message
 
 @dataclass(frozen=True, slots=True)
 class PacketAddress:
-    """Where a packet socket is: a file, or a host and a TCP port."""
+    """Where a packet socket is: a file, or a host (an IPv6 address without brackets) and a TCP port."""
 
     path: str | None = None
     host: str = ""
@@ -111,16 +114,22 @@ class PacketAddress:
         """Whether it is reached by TCP."""
         return self.path is None
 
+    @property
+    def host_port(self) -> str:
+        """The host, an IPv6 address in brackets, and the port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     @classmethod
     def parse(cls, text: str) -> "PacketAddress":
         """Return an address of its text. Raises ValueError."""
         scheme, separator, rest = text.partition("://")
         if separator and scheme == "ipc" and rest:
             return cls(path=rest)
-        host, colon, port = rest.rpartition(":")
-        if separator and scheme == "tcp" and colon and host and port.isdecimal() and int(port) < 1 << 16:
-            return cls(host=host, port=int(port))
+        with suppress(ValueError):
+            if separator and scheme == "tcp":
+                host, _, port = check_host_port(rest, first_port=0).rpartition(":")
+                return cls(host=host.removeprefix("[").removesuffix("]"), port=int(port))
         raise ValueError(f"expected ipc://FILE or tcp://HOST:PORT, got {text!r}")
 
     def __str__(self) -> str:
-        return f"tcp://{self.host}:{self.port}" if self.path is None else f"ipc://{self.path}"
+        return f"tcp://{self.host_port}" if self.path is None else f"ipc://{self.path}"
