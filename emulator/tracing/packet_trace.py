@@ -57,10 +57,25 @@ def trace_packet(
         ValueError: There is no such switch or port, or there are more bytes than a packet stores or has.
     """
     link = emulated.link_into(switch, port)
+    return trace_on_copy(emulated, emulated.snapshot(), link, octets, length=length, within_ps=within_ps)
+
+
+def trace_on_copy(
+    emulated: EmulatedFabric,
+    snapshot: Snapshot,
+    link: int,
+    octets: bytes,
+    *,
+    length: int | None = None,
+    within_ps: int = WITHIN_PS,
+) -> PacketTrace:
+    """Return what would have happened to a packet at the end of a link when a copy was made, which is used up.
+
+    Entries must not have changed since. Raises ValueError as ``trace_packet``.
+    """
     length = len(octets) if length is None else length
     if len(octets) > min(s.OCTETS, length):
         raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
-    snapshot = emulated.snapshot()
     snapshot.make_room()
     packet = int(snapshot.state.scalars[s.FREE_PACKET])
     inject(snapshot.state, link, np.frombuffer(octets, dtype=np.uint8), length)
