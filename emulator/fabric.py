@@ -5,7 +5,8 @@ The same calls give the same results, to the picosecond, on every machine.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -29,14 +30,16 @@ from emulator.engine.events import END_PS
 from emulator.engine.packets import take_captured
 from emulator.engine.programs import address_of, run_mixed
 from emulator.engine.queues import flush, lose_arrivals
+from emulator.engine.recording import with_records
 from emulator.engine.transport import begin_transfer, inject
-from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
+from emulator.engine.windows import CRITICAL_HOPS, has_mail, next_event_ps
 from emulator.headers import template
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.memory import Arena
 from emulator.observations import Capture, Completion, Drops, PacketIn, Progress, Sender, TraceKind, TraceRow
 from emulator.part_threads import PartThreads
 from emulator.partition import partition
+from emulator.port_files import LIMIT_BYTES, PortFiles
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.snapshot import Loop, Snapshot
@@ -127,6 +130,7 @@ class EmulatedFabric:
         self._tails = Tails()
         self._packets_in: list[PacketIn] = []
         self._traced: list[TraceRow] = []
+        self._port_files: PortFiles | None = None
 
     @property
     def _state(self) -> s.State:
@@ -485,6 +489,22 @@ class EmulatedFabric:
         """Return the packets that hosts have lost before or on their own links."""
         return self._drops(s.NONE)
 
+    def record_packets(
+        self,
+        folder: Path,
+        ports: Collection[tuple[str, int]] | None = None,
+        *,
+        limit_bytes: int = LIMIT_BYTES,
+        starts_ns: int = 0,
+    ) -> None:
+        """Write what passes ports into files from now on, in the place of those before; see ``PortFiles``.
+
+        All is in the files when ``run`` returns.
+        """
+        self._collect()
+        self._port_files = PortFiles(self.fabric, folder, ports, limit_bytes=limit_bytes, starts_ns=starts_ns)
+        self._states = [with_records(state) for state in self._states]
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _controlled(self, program: Program) -> Program:
@@ -601,7 +621,7 @@ class EmulatedFabric:
             length, parsed = len(octets), int(self._state.scalars[s.PARSE_BYTES])
             if length > s.OCTETS and parsed < s.OCTETS:
                 kept = max(s.OCTETS - ROOM_BYTES, parsed)
-                number = self._tails.keep(octets[kept:], len(self._states) == 1 and self.is_at_rest)
+                number = self._tails.keep(octets[kept:], self.is_at_rest)
                 octets = octets[:kept]
         if len(octets) > min(s.OCTETS, length):
             raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
@@ -614,7 +634,8 @@ class EmulatedFabric:
     @property
     def is_at_rest(self) -> bool:
         """Whether no packet is anywhere in the fabric."""
-        return all(int(state.scalars[s.FREE_PACKETS]) == len(state.packets) for state in self._states)
+        is_free = all(int(state.scalars[s.FREE_PACKETS]) == len(state.packets) for state in self._states)
+        return is_free and not has_mail(self._states)
 
     def _time_ps(self) -> int:
         """Return the time up to which packets have been processed, for entries that age."""
@@ -653,6 +674,8 @@ class EmulatedFabric:
     def _collect(self) -> None:
         """Move captures and trace rows out of the engine's arrays."""
         for state in self._states:
+            if self._port_files is not None and state.scalars[s.RECORDED]:
+                self._port_files.take(state, self._tails)
             if state.scalars[s.CAPTURES] or state.scalars[s.TRACED]:
                 self._collect_from(state)
 

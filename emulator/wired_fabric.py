@@ -40,6 +40,8 @@ _BREATH_S = 0.0005
 """So long frames pass at least between two pauses."""
 _STARTS_WITHIN_S = 60.0
 _LOOK_S = 1.0
+_RECORDS_S = 0.2
+"""So often packets that were recorded are written."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -146,13 +148,15 @@ class WiredFabric(EmulatedFabric):
                 self._awaited_ps = self._timers.next_ps
                 until_idle_s = max(0, self._awaited_ps - self._time_ps()) / PS_PER_S
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(min(_LOOK_S, until_idle_s)):
+                    look_s = _LOOK_S if self._port_files is None else _RECORDS_S
+                    async with asyncio.timeout(min(look_s, until_idle_s)):
                         await self._has_news.wait()
                 self._require_alive()
                 if self.now_ps >= END_PS:
                     return
                 self._warner.look(self.wire_counts)
-                if not self._has_news.is_set() and self._timers.next_ps > self._time_ps():
+                has_records = self._state.scalars[s.RECORDED] > 0
+                if not (self._has_news.is_set() or has_records) and self._timers.next_ps > self._time_ps():
                     continue
                 async with self.exclusive:
                     self._has_news.clear()
@@ -292,6 +296,7 @@ class WiredFabric(EmulatedFabric):
         if self._thread is not None:
             self._thread.join()
         self._thread = None
+        self._collect()
         self._has_paused.set()  # nobody waits for an engine that is gone
         self._opened.close()
 

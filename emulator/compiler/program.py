@@ -103,6 +103,7 @@ from emulator.compiler.support import (
 from emulator.engine.events import FIRST_KEY, FIRST_PLACE, NEVER_PS, schedule_link
 from emulator.engine.packets import *
 from emulator.engine.queues import *
+from emulator.engine.recording import record
 from emulator.engine.state import *
 {plain_transport}
 from emulator.engine.windows import LAST_KEY, LEAVES, begin, goes_on, is_in_step
