@@ -6,13 +6,11 @@ little-endian integers, of which the first is its kind and the second a port.
 """
 
 import asyncio
+import re
 import struct
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
-
-from hostlib.addresses import check_host_port
 
 _PAIR: Final = 0x10
 GREETING: Final = struct.pack(">BBBBHH", 0, ord("S"), ord("P"), 0, _PAIR, 0)
@@ -24,6 +22,7 @@ MOST_BYTES: Final = 1 << 17
 _HEADER: Final = struct.Struct("<iii")
 _LENGTH: Final = struct.Struct(">Q")
 _IN_ONE_PIECE: Final = b"\x01"
+_HOST_PORT: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>\d{1,5})", re.ASCII)
 
 
 class Kind(IntEnum):
@@ -125,10 +124,9 @@ class PacketAddress:
         scheme, separator, rest = text.partition("://")
         if separator and scheme == "ipc" and rest:
             return cls(path=rest)
-        with suppress(ValueError):
-            if separator and scheme == "tcp":
-                host, _, port = check_host_port(rest, first_port=0).rpartition(":")
-                return cls(host=host.removeprefix("[").removesuffix("]"), port=int(port))
+        found = _HOST_PORT.fullmatch(rest)
+        if separator and scheme == "tcp" and found and int(found["port"]) < 1 << 16:
+            return cls(host=found["ipv6"] or found["host"], port=int(found["port"]))
         raise ValueError(f"expected ipc://FILE or tcp://HOST:PORT, got {text!r}")
 
     def __str__(self) -> str:
