@@ -112,8 +112,8 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
 
 
 def compile_inject(state: State) -> None:
-    """Compile ``inject`` for a state, without a packet."""
-    arguments = state, 0, np.zeros(0, dtype=np.uint8), 0
+    """Compile ``inject`` for a state and for bytes, which are read-only, without a packet."""
+    arguments = state, 0, np.frombuffer(bytes(1), dtype=np.uint8), 0
     cast(Any, inject).compile(tuple(map(typeof, arguments)))
 
 
