@@ -7,7 +7,7 @@ for tcpdump, Wireshark and Scapy. Times are in nanoseconds (the format's magic n
 import logging
 import struct
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -68,8 +68,14 @@ class PortFiles:
             path.write_bytes(_FILE_HEADER)
             self._sizes[path] = len(_FILE_HEADER)
 
-    def take(self, state: s.State, tails: Tails) -> None:
-        """Write the packets that the engine has recorded; one file after the other, each opened but once."""
+    def collect(self, states: Sequence[s.State], tails: Tails) -> None:
+        """Write the packets that the engine has recorded in all parts."""
+        for state in states:
+            if state.scalars[s.RECORDED]:
+                self._collect_from(state, tails)
+
+    def _collect_from(self, state: s.State, tails: Tails) -> None:
+        """Write one file after the other, each opened but once."""
         count = int(state.scalars[s.RECORDED])
         state.scalars[s.RECORDED] = 0
         written: dict[Path, list[bytes]] = defaultdict(list)

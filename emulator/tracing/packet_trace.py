@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from emulator.compiler.functions import TELL
 from emulator.compiler.program import Program
 from emulator.engine import state as s
-from emulator.engine.transport import inject
 from emulator.fabric import EmulatedFabric
+from emulator.single_packets import put_on_link
 from emulator.snapshot import Snapshot
 from emulator.tracing.plain import PlainFunctions
 from emulator.tracing.recorder import Recorder
@@ -74,11 +74,8 @@ def trace_on_copy(
     Entries must not have changed since. Raises ValueError as ``trace_packet``.
     """
     length = len(octets) if length is None else length
-    if len(octets) > min(s.OCTETS, length):
-        raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
     snapshot.make_room()
-    packet = int(snapshot.state.scalars[s.FREE_PACKET])
-    inject(snapshot.state, link, np.frombuffer(octets, dtype=np.uint8), length)
+    packet = put_on_link(snapshot.state, link, octets, length)
     return _followed(emulated, snapshot, packet, within_ps)
 
 

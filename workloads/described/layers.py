@@ -16,6 +16,26 @@ from workloads.field_types import Name, PositiveSeconds, ScenarioModel
 Dimension = Annotated[int, Field(strict=True, gt=0, le=2**31)]
 Flag = Annotated[bool, Field(strict=True)]
 
+NORM_PASSES = 2
+"""How often a norm's numbers pass memory: they are read, and written."""
+SUM_PASSES = 3
+"""Those of a layer's result, added to what it got: both are read, the sum is written."""
+SCORE_PASSES = 6
+"""Those of scores that are stored: a product writes them; softmax and dropout read and write them; a product reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedElements:
+    """Numbers that a forward pass reads from a GPU's memory and writes to it, apart from its matrix products.
+
+    ``scores`` are attention's, where they are stored. ``divided`` are those of activation functions, which tensor
+    parallelism divides; ``whole`` those of norms and sums, which every rank has unless the sequence is divided, too.
+    """
+
+    scores: int = 0
+    divided: int = 0
+    whole: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class LayerNumbers:
@@ -25,7 +45,8 @@ class LayerNumbers:
     ``active_parameters`` are those that a token meets. The rest is what parallelism asks for: ``expert_parameters`` of
     the ``num_experts`` among whom tokens are routed, and ``routed_elements`` that go to them; ``key_value_elements``
     that other parts of the sequence attend to; ``reduced_elements`` that tensor parallelism sums up after the layer,
-    and ``divisible``, what its ranks divide among each other, each by its key.
+    and ``divisible``, what its ranks divide among each other, each by its key. ``moved`` is what memory reads and
+    writes.
     """
 
     parameters: int
@@ -39,6 +60,7 @@ class LayerNumbers:
     key_value_elements: int = 0
     reduced_elements: int = 0
     divisible: tuple[tuple[str, int], ...] = ()
+    moved: MovedElements = MovedElements()
 
 
 class Layer(ScenarioModel):
@@ -57,12 +79,13 @@ class Layer(ScenarioModel):
 
 
 class Embedding(Layer):
-    """A vector for every word of a vocabulary, and with ``positions`` one for every place."""
+    """A vector for every word of a vocabulary; with ``positions`` one for every place, with ``segments`` for those."""
 
     type: Literal["embedding"] = "embedding"
     vocabulary: Dimension
     width: Dimension
     positions: Dimension | None = None
+    segments: Annotated[int, Field(strict=True, ge=0, le=2**31)] = 0
 
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer. Raises ShapeError unless it gets words."""
@@ -70,7 +93,7 @@ class Embedding(Layer):
             raise ShapeError(None, f"an embedding must be the first layer, and needs tokens, but gets {shape}")
         if self.positions is not None and self.positions < shape.tokens:
             raise ShapeError("positions", f"expected at least the model's {shape.tokens} tokens", self.positions)
-        parameters = (self.vocabulary + (self.positions or 0)) * self.width
+        parameters = (self.vocabulary + (self.positions or 0) + self.segments) * self.width
         return LayerNumbers(parameters, 0, Shape(shape.tokens, self.width), parameters)
 
 
@@ -83,14 +106,16 @@ class Norm(Layer):
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer."""
         parameters = shape.width * (1 + self.bias)
-        return LayerNumbers(parameters, 0, shape, parameters)
+        return LayerNumbers(parameters, 0, shape, parameters, moved=MovedElements(whole=NORM_PASSES * shape.elements))
 
 
 class Attention(Layer):
     """Self-attention with its four projections; fewer ``key_value_heads`` than heads are grouped-query attention.
 
     ``head_width`` is by default the width, divided by the heads. With ``causal`` a token attends to half of the others
-    on average.
+    on average, and with a ``window`` to so many before it at most. With ``memory_tokens`` it attends to all of so many
+    tokens of another row, of the same width: cross-attention. ``qkv_bias`` is one of all projections but the last.
+    ``stored_scores`` are written to memory and read again, as before FlashAttention.
     """
 
     type: Literal["attention"] = "attention"
@@ -98,7 +123,18 @@ class Attention(Layer):
     key_value_heads: Dimension | None = None
     head_width: Dimension | None = None
     bias: Flag = False
+    qkv_bias: Flag = False
     causal: Flag = True
+    window: Dimension | None = None
+    memory_tokens: Dimension | None = None
+    stored_scores: Flag = False
+
+    @field_validator("window", "memory_tokens")
+    @classmethod
+    def _fits_the_mask(cls, tokens: int | None, info: ValidationInfo) -> int | None:
+        if tokens is not None and info.data.get("causal") != (info.field_name == "window"):
+            raise ValueError("expected only with causal: " + ("true" if info.field_name == "window" else "false"))
+        return tokens
 
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer. Raises ShapeError where heads do not divide."""
@@ -111,17 +147,25 @@ class Attention(Layer):
         divided(self.heads, key_value_heads, "key_value_heads", expected)
         inner, narrow = self.heads * head_width, key_value_heads * head_width
         weights = shape.width * (2 * inner + 2 * narrow)
-        parameters = weights + (inner + 2 * narrow + shape.width) * self.bias
-        scores = _score_flops(shape.tokens, self.heads * 2 * head_width, self.causal)
+        biases = (inner + 2 * narrow) * (self.bias or self.qkv_bias) + shape.width * self.bias
+        parameters = weights + biases
+        memory = self.memory_tokens or shape.tokens
+        pairs = _attended_pairs(shape.tokens, memory, self.causal, self.window)
+        scores = round(4 * pairs * self.heads * head_width)
+        own = shape.width * 2 * inner
         return LayerNumbers(
             parameters,
-            2 * shape.tokens * weights + scores,
+            2 * (shape.tokens * own + memory * (weights - own)) + scores,
             shape,
             parameters,
             scores,
-            key_value_elements=2 * shape.tokens * narrow,
+            key_value_elements=2 * memory * narrow,
             reduced_elements=shape.elements,
             divisible=(("heads", self.heads),),
+            moved=MovedElements(
+                scores=SCORE_PASSES * self.heads * shape.tokens * memory * self.stored_scores,
+                whole=SUM_PASSES * shape.elements,
+            ),
         )
 
 
@@ -152,7 +196,8 @@ class LatentAttention(Layer):
             + self.heads * self.value_width * shape.width
         )
         parameters = weights + self.query_rank + self.key_value_rank
-        scores = _score_flops(shape.tokens, self.heads * (key_width + self.value_width), self.causal)
+        pairs = _attended_pairs(shape.tokens, shape.tokens, self.causal)
+        scores = round(2 * pairs * self.heads * (key_width + self.value_width))
         return LayerNumbers(
             parameters,
             2 * shape.tokens * weights + scores,
@@ -162,6 +207,7 @@ class LatentAttention(Layer):
             key_value_elements=shape.tokens * (self.key_value_rank + self.rotary_width),
             reduced_elements=shape.elements,
             divisible=(("heads", self.heads),),
+            moved=MovedElements(whole=SUM_PASSES * shape.elements),
         )
 
 
@@ -185,6 +231,9 @@ class Mlp(Layer):
             parameters,
             reduced_elements=shape.elements,
             divisible=(("hidden", self.hidden),),
+            moved=MovedElements(
+                divided=(2 + self.gated) * shape.tokens * self.hidden, whole=SUM_PASSES * shape.elements
+            ),
         )
 
 
@@ -216,6 +265,10 @@ class MixtureOfExperts(Layer):
             routed_elements=self.active * shape.elements,
             reduced_elements=shape.elements,
             divisible=(("hidden", self.hidden),),
+            moved=MovedElements(
+                divided=(2 + self.gated) * (self.active + self.shared) * shape.tokens * self.hidden,
+                whole=SUM_PASSES * shape.elements,
+            ),
         )
 
 
@@ -260,7 +313,9 @@ class Given(Layer):
         return LayerNumbers(self.parameters, round(self.flops), output, self.parameters)
 
 
-def _score_flops(tokens: int, width: int, causal: bool) -> int:
-    """Return the FLOPs of scores and weighted values; ``width`` is that of a token's keys and values in all heads."""
-    full = 2 * tokens * tokens * width
-    return full // 2 if causal else full
+def _attended_pairs(tokens: int, memory_tokens: int, causal: bool, window: int | None = None) -> float:
+    """Return how many pairs of tokens attention has; a causal one half of all, without those outside its window."""
+    if not causal:
+        return tokens * memory_tokens
+    reach = min(window or tokens, tokens)
+    return tokens * reach - reach**2 / 2
