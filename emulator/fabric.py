@@ -191,6 +191,10 @@ class EmulatedFabric:
         self._require_link(link)
         self._inject(link, octets, length)
 
+    def prepare_packets(self) -> None:
+        """Compile what single packets need, so that the first one takes no time; call it before there are any."""
+        self._packets.prepare()
+
     def packet_out(self, switch: str, octets: bytes) -> None:
         """Send a packet from a switch's control plane into its CPU port now.
 

@@ -5,7 +5,7 @@ import numpy as np
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.engine import state as s
 from emulator.engine.packets import take_captured
-from emulator.engine.transport import inject
+from emulator.engine.transport import compile_inject, inject
 from emulator.observations import Capture, PacketIn
 from emulator.parts import Parts
 from emulator.tails import ROOM_BYTES, Tails
@@ -34,6 +34,11 @@ class SinglePackets:
         state = self._parts.with_destination(link)
         packet = put_on_link(state, link, octets, length)
         state.packets[packet, s.PACKET_NUMBER] = number
+
+    def prepare(self) -> None:
+        """Compile what packets need, so that the first one does not wait. Nothing may have been captured yet."""
+        take_captured(self._parts.first)
+        compile_inject(self._parts.first)
 
     def collect(self) -> None:
         """Move what has reached NICs and control planes out of the engine's arrays."""

@@ -120,6 +120,7 @@ class StandaloneEmulator:
             if wires is None:
                 self._emulated = EmulatedFabric(fabric, programs, cpu_port=cpu_port)
                 self._emulated.run(0)
+                self._emulated.prepare_packets()
             else:
                 self._emulated = WiredFabric(
                     *(fabric, programs, wires.interfaces),

@@ -15,9 +15,8 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine import wires as w
 from emulator.engine.events import END_PS
-from emulator.engine.packets import packet_words, take_captured, with_packets
+from emulator.engine.packets import packet_words, with_packets
 from emulator.engine.queues import flush
-from emulator.engine.transport import compile_inject
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.frame_thread import FrameThread, new_bell
 from emulator.host_options import HostOptions, wire_overhead
@@ -238,9 +237,8 @@ class WiredFabric(EmulatedFabric):
 
     def _compile(self) -> None:
         """Compile all now, because nobody is to wait for it once frames pass."""
-        take_captured(self._state)
+        self._packets.prepare()
         flush(self._state, 0, s.LINK_DOWN)
-        compile_inject(self._state)
         self._programs.show()
         self._programs.know_loops()
         self._frames.compile()
