@@ -48,7 +48,7 @@ def _megatron(
     name: str, heads: int, width: int, layers: int, tensor: int, pipeline: int, num_gpus: int, batch: int, flops: float
 ) -> PublishedRun:
     """Return a row; the iteration time is that of the paper's formula of FLOPs (equation 3)."""
-    of_iteration = 96 * batch * 2048 * layers * width**2
+    of_iteration = 96.0 * batch * 2048 * layers * width**2
     of_iteration *= 1 + 2048 / (6 * width) + 51200 / (16 * layers * width)
     layers_of_stage = layers // pipeline
     chunks = next((number for number in (2, 3) if layers_of_stage % number == 0), 1)

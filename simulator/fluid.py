@@ -54,7 +54,7 @@ class Fluid:
         self.now_ps = 0
         self._allocation = allocation
         self._carried_bytes = np.zeros((len(bundles.network.capacities_bps), NUM_LEVELS))
-        self._arriving: list[tuple[int, int]] = []
+        self._arriving: list[tuple[int, list[int]]] = []
         self._install(bundles)
 
     def _install(self, bundles: Bundles) -> None:
@@ -87,7 +87,7 @@ class Fluid:
         remaining_bytes, is_paused = self.remaining_bytes, self._is_paused
         goes_on = continued != NO_BUNDLE
         weights = np.bincount(continued[goes_on], bundles.weights[goes_on], minlength=len(remaining_bytes))
-        arriving_bundles = np.array([bundle for _, bundle in arriving], dtype=np.int64)
+        arriving_bundles = np.array([bundle for _, bundles in arriving for bundle in bundles], dtype=np.int64)
         under_way = np.concatenate((self._active, arriving_bundles, np.flatnonzero(is_paused)))
         if (lost := weights[under_way] != before.weights[under_way]).any():
             raise ValueError(f"bundle {under_way[lost.argmax()]}: it is under way, and not all of it goes on")
@@ -96,7 +96,7 @@ class Fluid:
         self._install(bundles)
         heirs = np.flatnonzero(goes_on)
         self._arriving = [
-            (time_ps, int(heir)) for time_ps, bundle in arriving for heir in heirs[continued[heirs] == bundle]
+            (time_ps, heirs[np.isin(continued[heirs], together)].tolist()) for time_ps, together in arriving
         ]
         heapq.heapify(self._arriving)
         old = continued[heirs]
@@ -113,8 +113,7 @@ class Fluid:
 
     def start(self, bundles: IntArray, size_bytes: FloatArray) -> None:
         """Start idle bundles with so many bytes each; a bundle without bytes arrives after its latency."""
-        for bundle in bundles[size_bytes <= 0].tolist():
-            self._send_off(bundle)
+        self._send_off(bundles[size_bytes <= 0])
         self._join(bundles[size_bytes > 0], size_bytes[size_bytes > 0])
 
     def pause(self, bundles: IntArray) -> None:
@@ -140,11 +139,11 @@ class Fluid:
             self.now_ps = max(self.now_ps, min(end_ps, arrival_ps, until_ps))
             if end_ps <= self.now_ps:
                 self._end(self._active[self._ends_ps[self._active] <= self.now_ps])
-            arrived = []
+            arrived: list[int] = []
             while self._arriving and self._arriving[0][0] <= self.now_ps:
-                arrived.append(heapq.heappop(self._arriving)[1])
+                arrived += heapq.heappop(self._arriving)[1]
             if arrived or self.now_ps >= until_ps:
-                return arrived
+                return sorted(arrived)
 
     def carried_bytes(self) -> FloatArray:
         """Return the bytes that every link has carried so far, by level."""
@@ -172,11 +171,13 @@ class Fluid:
         self.remaining_bytes[bundles] = self.rates_bps[bundles] = 0.0
         self._ends_ps[bundles] = NEVER_PS
         self._touched.append(bundles)
-        for bundle in bundles.tolist():
-            self._send_off(bundle)
+        self._send_off(bundles)
 
-    def _send_off(self, bundle: int) -> None:
-        heapq.heappush(self._arriving, (self.now_ps + int(self.bundles.latency_ps[bundle]), bundle))
+    def _send_off(self, bundles: IntArray) -> None:
+        """Let the last bytes of bundles travel."""
+        latency_ps = self.bundles.latency_ps[bundles]
+        for each_ps in set(latency_ps.tolist()):
+            heapq.heappush(self._arriving, (self.now_ps + each_ps, bundles[latency_ps == each_ps].tolist()))
 
     def _settle(self, bundles: IntArray) -> None:
         network, levels = self.bundles.network, self.bundles.levels

@@ -10,7 +10,6 @@ program.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,10 @@ from topologies.routing import Routing
 from workloads.demand import Demand, sparse_matrix
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+LinkSeconds = tuple[IntArray, FloatArray]
+"""Links, and how many seconds each needs, more than 0."""
 
 LEAST_SHARE = 1e-12
 """A smaller share of a transfer counts as nothing."""
@@ -64,22 +67,25 @@ def _numbered(colours: Mapping[int, Hashable]) -> dict[int, int]:
     return {vertex: numbers.setdefault(colour, len(numbers)) for vertex, colour in colours.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class EvenPaths:
-    """Transfers whose flows split evenly; ``seconds`` by transfer is how long each occupies the links."""
+    """Transfers whose flows split evenly; ``seconds`` by transfer is how long each occupies its links."""
 
-    seconds: Mapping[int, FloatArray]
+    def __init__(self, seconds: Mapping[int, LinkSeconds], num_links: int) -> None:
+        self._seconds = seconds
+        self._free = np.ones(num_links)
 
     def shares(self, ordered: Sequence[int]) -> dict[int, float]:
         """Return the share of each transfer sent per second, in the order of their urgency."""
         shares: dict[int, float] = {}
-        free: FloatArray | float = 1.0
+        free = self._free
         for number in ordered:
-            needs = self.seconds[number]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = float(np.min(np.where(needs > 0, free / needs, np.inf)))
+            links, needs = self._seconds[number]
+            free_here = free[links]
+            share = float((free_here / needs).min(initial=np.inf))
             shares[number] = share if share > LEAST_SHARE else 0.0
-            free = np.maximum(free - shares[number] * needs, 0.0)
+            free[links] = np.maximum(free_here - shares[number] * needs, 0.0)
+        for number in ordered:
+            free[self._seconds[number][0]] = 1.0
         return shares
 
 

@@ -5,12 +5,17 @@ evenly over it. So no job exceeds its ideal, whichever phase of an iteration lie
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
 from workloads.replay import Iteration, JobHistory
 from workloads.scenario import Scenario
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +126,33 @@ def stretches(window: Window, moments: Iterable[float]) -> list[Window]:
     return [Window(*ends) for ends in pairwise((window.from_s, *cuts, window.to_s)) if ends[0] < ends[1]]
 
 
-def utilisation_in(part: Window, replays: Sequence[JobHistory], windows: Mapping[str, Window]) -> float | None:
-    """Return the GPU utilisation in a part of the jobs' windows as it happened; None if no GPU is allocated there.
+def utilisations_in(
+    parts: Iterable[Window], replays: Sequence[JobHistory], windows: Mapping[str, Window]
+) -> Iterator[float | None]:
+    """Yield the GPU utilisation in each part of the jobs' windows as it happened; None if no GPU is allocated there.
 
     No iteration is spread: a part may be shorter than one.
     """
-    clipped = {name: _common(own, part) for name, own in windows.items()}
-    allocated = sum(allocated_gpu_seconds(replays, clipped).values())
-    computed = sum(
-        replay.job.specification.gpus_per_host
-        * len(interval.hosts)
-        * clipped[replay.job.name].overlap_s(interval.start_s, interval.end_s)
-        for replay in replays
+    computing = {replay.job.name: _computing(replay) for replay in replays}
+    for part in parts:
+        clipped = {name: _common(own, part) for name, own in windows.items()}
+        allocated = sum(allocated_gpu_seconds(replays, clipped).values())
+        computed = 0.0
+        for name, (start_s, end_s, gpus) in computing.items():
+            own = clipped[name]
+            inside_s = np.minimum(end_s, own.to_s) - np.maximum(start_s, own.from_s)
+            computed += float(np.maximum(inside_s, 0.0) @ gpus)
+        yield computed / allocated if allocated else None
+
+
+def _computing(replay: JobHistory) -> FloatArray:
+    """Return when a job's computations started and ended, and on how many GPUs each ran."""
+    per_host = replay.job.specification.gpus_per_host
+    rows = [
+        (interval.start_s, interval.end_s, per_host * len(interval.hosts) * interval.share)
         for interval in replay.computing
-    )
-    return computed / allocated if allocated else None
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3).T
 
 
 def _common(own: Window, part: Window) -> Window:

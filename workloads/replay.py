@@ -1,6 +1,6 @@
 """Replay of a job, iteration after iteration: a state machine without clock or I/O, driven by a back end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workloads.events import HostDowntime
@@ -10,7 +10,7 @@ from workloads.task_graph import Computation, GroupTransfer
 
 @dataclass(frozen=True, slots=True)
 class StartComputation:
-    """Ask the back end to call ``JobReplay.computation_finished(task, ends_at_s)`` at that time."""
+    """Ask the back end to call ``JobReplay.finish`` with this task at that time."""
 
     task: int
     name: str
@@ -19,7 +19,7 @@ class StartComputation:
 
 @dataclass(frozen=True, slots=True)
 class StartTransfer:
-    """Ask the back end to send these flows of a group and call ``JobReplay.transfer_finished`` when all arrived."""
+    """Ask the back end to send these flows of a group and call ``JobReplay.finish`` when all have arrived."""
 
     task: int
     group: str
@@ -138,6 +138,7 @@ class JobReplay(JobHistory):
             for number, task in enumerate(job.graph.tasks)
             if isinstance(task, GroupTransfer)
         }
+        self._num_before = [len(set(task.after)) for task in job.graph.tasks]
         self._started: dict[int, float] = {}
         self._waits_for: list[int] = []
         self._unfinished = 0
@@ -160,17 +161,21 @@ class JobReplay(JobHistory):
         self._is_held = False
         return self._begin_tasks(time_s)
 
-    def computation_finished(self, task: int, time_s: float) -> list[Action]:
-        """End a computation; return what can start now in task order (empty: nothing, or the job has departed)."""
-        if task not in self._started or not isinstance(self.job.graph.tasks[task], Computation):
-            raise ValueError(f"job {self.job.name!r} is not running computation {task}")
-        return self._finish(task, time_s)
-
-    def transfer_finished(self, task: int, time_s: float) -> list[Action]:
-        """End a transfer; return what can start now in task order."""
-        if task not in self._started or not isinstance(self.job.graph.tasks[task], GroupTransfer):
-            raise ValueError(f"job {self.job.name!r} is not sending with task {task}")
-        return self._finish(task, time_s)
+    def finish(self, tasks: Sequence[int], time_s: float) -> list[Action]:
+        """End tasks that end together; return what can start now (empty: nothing, or the job has departed)."""
+        for task in tasks:
+            if task not in self._started:
+                raise ValueError(f"job {self.job.name!r} is not running task {task}")
+        self._advance(time_s)
+        ready = []
+        for task in tasks:
+            self._record(task, time_s)
+            for number in self.job.graph.later_tasks[task]:
+                self._waits_for[number] -= 1
+                if not self._waits_for[number]:
+                    ready.append(number)
+        self._unfinished -= len(tasks)
+        return [self._begin(number, time_s) for number in ready] if self._unfinished else self._end_iteration(time_s)
 
     def withdraw(self, time_s: float) -> None:
         """End the job now: tasks in progress are cut short and recorded, and the iteration does not count."""
@@ -193,7 +198,7 @@ class JobReplay(JobHistory):
     def _begin_tasks(self, time_s: float) -> list[Action]:
         tasks = self.job.graph.tasks
         self._unfinished = len(tasks)
-        self._waits_for = [len(set(task.after)) for task in tasks]
+        self._waits_for = list(self._num_before)
         return [self._begin(number, time_s) for number, waits_for in enumerate(self._waits_for) if not waits_for]
 
     def _begin(self, task: int, time_s: float) -> Action:
@@ -203,20 +208,6 @@ class JobReplay(JobHistory):
             duration_s = beginning.duration_s * self._stretch(len(self.iterations), task)
             return StartComputation(task, beginning.name, self._downtime.end_s(beginning.hosts, time_s, duration_s))
         return StartTransfer(task, beginning.group, self.job.graph.flows_of(beginning))
-
-    def _finish(self, task: int, time_s: float) -> list[Action]:
-        self._advance(time_s)
-        self._record(task, time_s)
-        self._unfinished -= 1
-        if not self._unfinished:
-            return self._end_iteration(time_s)
-        ready = []
-        for number, later in enumerate(self.job.graph.tasks):
-            if task in later.after:
-                self._waits_for[number] -= 1
-                if not self._waits_for[number]:
-                    ready.append(number)
-        return [self._begin(number, time_s) for number in ready]
 
     def _end_iteration(self, time_s: float) -> list[Action]:
         assert self._iteration_start_s is not None

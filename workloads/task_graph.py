@@ -1,8 +1,9 @@
 """Task graphs: what one iteration of a job computes and sends, and the order of dependence."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 Done = tuple[int, ...]
 """Numbers of tasks that must have ended."""
@@ -61,7 +62,7 @@ class GroupTransfer:
 Task = Computation | GroupTransfer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskGraph:
     """The tasks of one iteration, each behind those it waits for, and the flow groups that they send.
 
@@ -100,15 +101,26 @@ class TaskGraph:
 
     def flows_of(self, transfer: GroupTransfer) -> tuple[int, ...]:
         """Return the positions of the flows that a transfer sends. Raises ValueError for an unknown group."""
-        for group in self.flow_groups:
-            if group.name == transfer.group:
-                return tuple(range(len(group.flows))) if transfer.flows is None else transfer.flows
-        raise ValueError(f"a transfer sends flow group {transfer.group!r}, which is not there")
+        if transfer.group not in self._flows:
+            raise ValueError(f"a transfer sends flow group {transfer.group!r}, which is not there")
+        return tuple(range(len(self._flows[transfer.group]))) if transfer.flows is None else transfer.flows
 
     def size_bytes(self, transfer: GroupTransfer) -> float:
         """Return the bytes that a transfer sends. Raises ValueError for an unknown group."""
-        flows = next((group.flows for group in self.flow_groups if group.name == transfer.group), ())
-        return sum(flows[number].size_bytes for number in self.flows_of(transfer))
+        return sum(self._flows[transfer.group][number].size_bytes for number in self.flows_of(transfer))
+
+    @cached_property
+    def later_tasks(self) -> tuple[tuple[int, ...], ...]:
+        """By task, those that wait for it, ascending."""
+        later: list[list[int]] = [[] for _ in self.tasks]
+        for number, task in enumerate(self.tasks):
+            for earlier in set(task.after):
+                later[earlier].append(number)
+        return tuple(map(tuple, later))
+
+    @cached_property
+    def _flows(self) -> Mapping[str, tuple[FlowSpec, ...]]:
+        return {group.name: group.flows for group in self.flow_groups}
 
     @property
     def computing_host_seconds(self) -> float:

@@ -11,25 +11,39 @@ from workloads.isolated_run import run_isolated
 from workloads.jobs import TrainingJob
 
 
+def isolated_times_s(jobs: Sequence[TrainingJob], routing: Routing) -> dict[str, float]:
+    """Return by job how long an iteration takes with the fabric to itself."""
+    return {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
+
+
 def ideal_gpu_utilisation(
-    jobs: Sequence[TrainingJob], routing: Routing, allocated_gpu_seconds: Mapping[str, float] | None = None
+    jobs: Sequence[TrainingJob],
+    routing: Routing,
+    allocated_gpu_seconds: Mapping[str, float] | None = None,
+    isolated_s: Mapping[str, float] | None = None,
 ) -> float:
-    """Mean of the jobs' isolated utilisations, weighted by the GPU-seconds they hold (None: by their GPUs)."""
+    """Mean of the jobs' isolated utilisations, weighted by the GPU-seconds they hold (None: by their GPUs).
+
+    ``isolated_s`` are the isolated iteration times, where they are known.
+    """
     weights = {job.name: job.gpus for job in jobs} if allocated_gpu_seconds is None else allocated_gpu_seconds
-    alone = {
-        job.name: job.computing_gpu_seconds / job.gpus / run_isolated(job, routing).iteration_time_s for job in jobs
-    }
+    isolated_s = isolated_times_s(jobs, routing) if isolated_s is None else isolated_s
+    alone = {job.name: job.computing_gpu_seconds / job.gpus / isolated_s[job.name] for job in jobs}
     return sum(weights[name] * alone[name] for name in alone) / sum(weights[name] for name in alone)
 
 
 def fluid_bound_gpu_utilisation(
-    jobs: Sequence[TrainingJob], routing: Routing, presence: Mapping[str, float] | None = None
+    jobs: Sequence[TrainingJob],
+    routing: Routing,
+    presence: Mapping[str, float] | None = None,
+    isolated_s: Mapping[str, float] | None = None,
 ) -> float:
     """Return the utilisation that no policy can exceed in a window.
 
     Maximises the GPU-seconds computed per second over mean iteration rates x_j, such that no link carries more than its
     rate on average; flows may split over paths. ``presence`` is the share of the window in which each job holds its
-    GPUs (None: all of it); x_j is at most that share of the isolated iteration rate.
+    GPUs (None: all of it); x_j is at most that share of the isolated iteration rate. ``isolated_s`` are the isolated
+    iteration times, where they are known.
 
     Raises RuntimeError if the solver finds no optimum, ValueError if no job is ever present.
     """
@@ -37,6 +51,7 @@ def fluid_bound_gpu_utilisation(
     allocated = sum(job.gpus * share for job, share in zip(jobs, shares, strict=True))
     if not allocated:
         raise ValueError("no job holds a GPU inside the window")
+    isolated_s = isolated_times_s(jobs, routing) if isolated_s is None else isolated_s
     demand = Demand.of(jobs, routing)
     value = [-job.computing_gpu_seconds for job in jobs]
     paths = [path for commodity in demand.commodity_bits for path in commodity]
@@ -60,9 +75,7 @@ def fluid_bound_gpu_utilisation(
         b_ub=np.ones(len(rates_bps)),
         A_eq=sparse_matrix(conservation, len(demand.commodity_bits), columns),
         b_eq=np.zeros(len(demand.commodity_bits)),
-        bounds=[
-            (0.0, share / run_isolated(job, routing).iteration_time_s) for job, share in zip(jobs, shares, strict=True)
-        ]
+        bounds=[(0.0, share / isolated_s[job.name]) for job, share in zip(jobs, shares, strict=True)]
         + [(0.0, None)] * len(paths),
         method="highs",
     )

@@ -54,7 +54,8 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
     believed = Routing(fabric, hash_multipliers(fabric.switches, scenario.seed))
     routing = as_ordinary_switches_hash(believed, scenario.seed)
     jobs = training_jobs(scenario, fabric)
-    isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
+    isolated = {job.name: run_isolated(job, routing) for job in jobs}
+    isolated_s = {name: alone.iteration_time_s for name, alone in isolated.items()}
     connections = open_connections(jobs, fabric)
     scale = scenario.scale or default_scale(fabric)
     network = EmulatedNetwork(routing, jobs, connections, scale, scenario.congestion_control)
@@ -83,7 +84,7 @@ async def run_on_emulator(scenario: Scenario, policy: Policy | str, *, on_progre
         probes = HostProbes(Probing(network.emulated, agents_of(fabric)), session) if scenario.probes else None
         record = await RunLoop(scenario, jobs, network, session, outages, isolated_s, probes).run_to_end(on_progress)
     return result_of(
-        *(scenario, policy.name, routing, record),
+        *(scenario, policy.name, routing, record, isolated),
         backend="emulator",
         scale=network.scale,
         packet_hops=network.emulated.packet_hops,

@@ -71,21 +71,23 @@ class EmulatedNetwork:
         """Virtual time."""
         return self.emulated.now_ps
 
-    def start(self, job: str, transfer: StartTransfer) -> None:
-        """Start sending the flows of a transfer now."""
-        key = job, transfer.group
-        self._instances.start(job, transfer, self.emulated.now_ps / PS_PER_S)
-        for number in transfer.flows:
-            size_bytes = self._specifications[key][number].size_bytes
-            self.emulated.start_transfer(self._flows[key][number], max(1, round(size_bytes / self.scale)))
+    def start(self, job: str, transfers: Sequence[StartTransfer]) -> None:
+        """Start sending the flows of transfers now."""
+        self._instances.start(job, transfers, self.emulated.now_ps / PS_PER_S)
+        for transfer in transfers:
+            key = job, transfer.group
+            for number in transfer.flows:
+                size_bytes = self._specifications[key][number].size_bytes
+                self.emulated.start_transfer(self._flows[key][number], max(1, round(size_bytes / self.scale)))
 
     async def run(self, until_ps: int) -> list[TransferEnd]:
         """Advance time until flows arrive, at most to ``until_ps``; return the transfers that end then."""
-        arrived = (
-            self._instances.arrive(*self._owner[completion.flow], completion.time_ps / PS_PER_S)
-            for completion in await self.clock.run(until_ps)
-        )
-        return [end for end in arrived if end is not None]
+        ends = []
+        for completion in await self.clock.run(until_ps):
+            key, number = self._owner[completion.flow]
+            if (end := self._instances.arrive(key, number, completion.time_ps / PS_PER_S)) is not None:
+                ends.append(end)
+        return ends
 
     def apply(self, outages: Outages) -> None:
         """Take these elements down, and bring all others up."""

@@ -16,10 +16,10 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class ComputationEnd:
-    """A computation of a job ends."""
+    """Computations of a job end together."""
 
     job: str
-    task: int
+    time_ps: int
 
 
 @dataclass(frozen=True, slots=True)

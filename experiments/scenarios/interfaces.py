@@ -20,8 +20,8 @@ class NetworkBackend(Protocol):
     def now_ps(self) -> int:
         """Virtual time in picoseconds."""
 
-    def start(self, job: str, transfer: StartTransfer) -> None:
-        """Start sending the flows of a transfer now."""
+    def start(self, job: str, transfers: Sequence[StartTransfer]) -> None:
+        """Start sending the flows of transfers of a job now."""
 
     async def run(self, until_ps: int) -> "Sequence[NetworkEvent]":
         """Advance time until something arrives, at most to ``until_ps``; return what ends then."""

@@ -65,6 +65,7 @@ class JobDriver:
         self._reaction_ps = round(scenario.reaction_delay_s * PS_PER_S)
         self._arrived_ps: dict[str, int] = {}
         self._departed_ps: dict[str, int] = {}
+        self._ending: dict[ComputationEnd, list[int]] = {}
         self._update_ps: int | None = None
         self._expected_end_s = max(_expected_end_s(job, isolated_s[job.name]) for job in jobs)
         self._sample_ps = max(_SHORTEST_SAMPLE_PS, round(self._expected_end_s / _SAMPLES * PS_PER_S))
@@ -100,30 +101,34 @@ class JobDriver:
             self._act(event.job, self._actions(job, event))
 
     def take(self, events: Iterable[NetworkEvent]) -> None:
-        """Let jobs act on what the network has brought."""
+        """Let jobs act on what the network has brought: on all that has ended in the same moment at once."""
+        ended: dict[str, list[int]] = {}
         for event in events:
             job = self._jobs[event.job]
             match event:
                 case _ if job.departed:
                     continue
                 case TransferEnd():
-                    assert isinstance(job, JobReplay)
                     if event.tardiness_s is not None:
                         instances = self.record.tardiness.setdefault((event.job, event.group), [])
                         instances.append((self.now_s, event.tardiness_s))
-                    self._act(event.job, job.transfer_finished(event.task, self.now_s))
+                    ended.setdefault(event.job, []).append(event.task)
                 case IterationEnd():
                     assert isinstance(job, ProgramHistory)
                     job.iteration_ended(self.now_s - event.ago_s, event.took_s, event.timeline)
                 case JobEnd():
                     self._end(job, event.failure)
+        for name, tasks in ended.items():
+            job = self._jobs[name]
+            assert isinstance(job, JobReplay)
+            self._act(name, job.finish(tasks, self.now_s))
 
     def _actions(self, job: JobReplay, event: JobEvent) -> Sequence[Action]:
         match event:
             case Arrival():
                 return job.start(max(self.now_s, job.job.specification.arrival_s))
             case ComputationEnd():
-                return job.computation_finished(event.task, self.now_s)
+                return job.finish(self._ending.pop(event), self.now_s)
             case HoldEnd():
                 return job.begin_iteration(self.now_s)
 
@@ -158,14 +163,21 @@ class JobDriver:
     def _act(self, job: str, actions: Sequence[Action]) -> None:
         """Start what a replay asks for, and note its departure."""
         now_ps = self._network.now_ps
+        transfers = []
         for action in actions:
             match action:
                 case StartComputation(task, _, ends_at_s):
-                    self.queue.add(max(now_ps, round(ends_at_s * PS_PER_S)), ComputationEnd(job, task))
+                    end = ComputationEnd(job, max(now_ps, round(ends_at_s * PS_PER_S)))
+                    if end not in self._ending:
+                        self._ending[end] = []
+                        self.queue.add(end.time_ps, end)
+                    self._ending[end].append(task)
                 case HoldIteration(until_s):
                     self.queue.add(max(now_ps, round(until_s * PS_PER_S)), HoldEnd(job))
                 case StartTransfer():
-                    self._network.start(job, action)
+                    transfers.append(action)
+        if transfers:
+            self._network.start(job, transfers)
         if self._jobs[job].departed:
             self._note_departure(job)
 

@@ -21,7 +21,7 @@ from policies.plan import JobPlan
 from topologies.fabric import Fabric, Path
 from topologies.routing import Routing
 from workloads.events import ScenarioEvent
-from workloads.isolated_run import IsolatedRun, run_isolated
+from workloads.isolated_run import IsolatedRun
 from workloads.measures import (
     Window,
     allocated_gpu_seconds,
@@ -30,7 +30,7 @@ from workloads.measures import (
     mean_iteration_time_s,
     speed,
     stretches,
-    utilisation_in,
+    utilisations_in,
 )
 from workloads.measures import run_window as measured_window
 from workloads.replay import JobHistory
@@ -105,6 +105,7 @@ def result_of(
     policy: str,
     routing: Routing,
     record: RunRecord,
+    isolated: Mapping[str, IsolatedRun],
     *,
     backend: str,
     enforcement: Enforcement = Enforcement.LEVELS,
@@ -112,14 +113,14 @@ def result_of(
     packet_hops: int = 0,
     events: Iterable[ScenarioEvent] = (),
 ) -> RunResult:
-    """Measure a run that is over; ``events`` are those of its scenario.
+    """Measure a run that is over; ``events`` are those of its scenario, ``isolated`` its jobs alone on the fabric.
 
     Raises:
         ValueError: No GPU was allocated inside the measurement window.
     """
     jobs = [replay.job for replay in record.replays]
-    isolated = {job.name: run_isolated(job, routing) for job in jobs}
-    windows = job_windows(scenario, record.replays, {name: alone.iteration_time_s for name, alone in isolated.items()})
+    isolated_s = {name: alone.iteration_time_s for name, alone in isolated.items()}
+    windows = job_windows(scenario, record.replays, isolated_s)
     window = measured_window(scenario, record.replays)
     plans = record.plans_until(window.to_s)
     job_decisions = {job.name: job for plan in plans for job in plan.jobs}
@@ -133,7 +134,9 @@ def result_of(
     happened = tuple(event for event in events if event.at_s <= record.ended_s)
 
     def measured(parts: Iterable[Window]) -> tuple[Stretch, ...]:
-        return tuple(Stretch(part.from_s, part.to_s, utilisation_in(part, record.replays, windows)) for part in parts)
+        split = list(parts)
+        of_parts = utilisations_in(split, record.replays, windows)
+        return tuple(Stretch(part.from_s, part.to_s, busy) for part, busy in zip(split, of_parts, strict=True))
 
     return RunResult(
         scenario=scenario.name,
@@ -144,9 +147,11 @@ def result_of(
         scale=scale,
         fabric=routing.fabric,
         gpu_utilisation=gpu_utilisation(record.replays, windows),
-        ideal_gpu_utilisation=ideal_gpu_utilisation(jobs, routing, allocated_gpu_seconds(record.replays, windows)),
+        ideal_gpu_utilisation=ideal_gpu_utilisation(
+            jobs, routing, allocated_gpu_seconds(record.replays, windows), isolated_s
+        ),
         fluid_bound_gpu_utilisation=fluid_bound_gpu_utilisation(
-            jobs, routing, {name: own.length_s / window.length_s for name, own in windows.items()}
+            jobs, routing, {name: own.length_s / window.length_s for name, own in windows.items()}, isolated_s
         ),
         window_from_s=window.from_s,
         window_to_s=window.to_s,
@@ -175,7 +180,7 @@ def result_of(
         ),
         events=happened,
         stretches=measured(stretches(window, (event.at_s for event in happened))),
-        steps=measured(_steps(window, max(one.iteration_time_s for one in isolated.values()))),
+        steps=measured(_steps(window, max(isolated_s.values()))),
     )
 
 

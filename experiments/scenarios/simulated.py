@@ -62,7 +62,8 @@ def run_on_simulator(
     jobs = training_jobs(scenario, fabric)
     if transform_graph is not None:
         jobs = tuple(replace(job, graph=transform_graph(job.graph)) for job in jobs)
-    isolated_s = {job.name: run_isolated(job, routing).iteration_time_s for job in jobs}
+    isolated = {job.name: run_isolated(job, routing) for job in jobs}
+    isolated_s = {name: alone.iteration_time_s for name, alone in isolated.items()}
     connections = open_connections(jobs, fabric)
     may_fail = bool(scenario.events)
     follows_switches = may_fail or base_routing is not None or bool(fabric.ordinary_switches)
@@ -82,7 +83,7 @@ def run_on_simulator(
     session = InProcessSession(new_controller, jobs, network, outages, isolated_s)
     loop = RunLoop(scenario, jobs, network, session, outages, isolated_s)
     return result_of(
-        *(scenario, policy.name, routing, _run_synchronously(loop.run_to_end(on_progress))),
+        *(scenario, policy.name, routing, _run_synchronously(loop.run_to_end(on_progress)), isolated),
         backend="simulator",
         enforcement=enforcement,
         events=scenario.events,

@@ -102,13 +102,13 @@ class SimulatedNetwork:
         """Virtual time."""
         return self.fluid.now_ps
 
-    def start(self, job: str, transfer: StartTransfer) -> None:
-        """Start sending the flows of a transfer now."""
+    def start(self, job: str, transfers: Sequence[StartTransfer]) -> None:
+        """Start sending the flows of transfers now."""
         if job not in self._templates:
             self._templates[job] = self._bundles_of(job)
             self._rebuild(self._bundles_under_way())
-        self._instances.start(job, transfer, self.now_ps / PS_PER_S)
-        numbers = self._of_transfer[job, transfer.task]
+        self._instances.start(job, transfers, self.now_ps / PS_PER_S)
+        numbers = np.concatenate([self._of_transfer[job, transfer.task] for transfer in transfers])
         self._under_way.update(numbers.tolist())
         self.fluid.start(numbers, self._sent_bytes[numbers])
         self._pause_lost()
@@ -120,12 +120,18 @@ class SimulatedNetwork:
         arrived = self.fluid.run(min(until_ps, self._retransmissions.next_try_ps))
         if due := self._retransmissions.pop_due(self.now_ps):
             self.fluid.resume(np.array(due))
+        self._under_way.difference_update(arrived)
+        together: dict[tuple[str, int], list[_Bundle]] = {}
         for number in arrived:
-            self._under_way.remove(number)
             bundle = self._bundles[number]
-            for flow in bundle.numbers:
-                if (end := self._instances.arrive(bundle.key, flow, self.now_ps / PS_PER_S)) is not None:
-                    ends.append(end)
+            together.setdefault((bundle.key[0], bundle.task), []).append(bundle)
+        for (_, task), bundles in together.items():
+            num_flows = sum(len(bundle.numbers) for bundle in bundles)
+            offset_s = min(bundle.offset_s for bundle in bundles)
+            key = bundles[0].key
+            end = self._instances.arrive_together(key, task, num_flows, offset_s, self.now_ps / PS_PER_S)
+            if end is not None:
+                ends.append(end)
         if arrived:
             self._order_groups()
         return ends
@@ -160,10 +166,11 @@ class SimulatedNetwork:
         """Return the utilisation of every link by level since the last sample."""
         now_ps, carried = self.fluid.now_ps, self.fluid.carried_bytes()
         interval_s = max(1, now_ps - self._sampled_ps) / PS_PER_S
-        busy = (carried - self._sampled_bytes) * 8 / self._capacities_bps[:, np.newaxis] / interval_s
         rows = [_IDLE] * len(self._fabric.links)
-        used = np.flatnonzero(busy[: len(rows)].any(axis=1))
-        for link, row in zip(used.tolist(), busy[used].tolist(), strict=True):
+        used = np.flatnonzero((carried != self._sampled_bytes)[: len(rows)].any(axis=1))
+        sent_bytes = carried[used] - self._sampled_bytes[used]
+        busy = sent_bytes * 8 / self._capacities_bps[used, np.newaxis] / interval_s
+        for link, row in zip(used.tolist(), busy.tolist(), strict=True):
             rows[link] = tuple(row)
         sample = LoadSample(self._sampled_ps / PS_PER_S, now_ps / PS_PER_S, tuple(rows))
         self._sampled_ps, self._sampled_bytes = now_ps, carried

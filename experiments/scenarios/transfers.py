@@ -1,7 +1,7 @@
 """The transfers under way in a run: their flows, the tardiness of their groups, and retransmission timers."""
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from emulator.engine.transport import TIMEOUT_PS
@@ -49,14 +49,6 @@ NetworkEvent = TransferEnd | IterationEnd | JobEnd
 
 
 @dataclass(slots=True)
-class _Transfer:
-    """Flows that started together."""
-
-    task: int
-    remaining: int
-
-
-@dataclass(slots=True)
 class Instance:
     """One execution of a flow group, from the start of its head flow.
 
@@ -76,30 +68,43 @@ class Instances:
     def __init__(self, specifications: Mapping[GroupKey, Sequence[FlowSpec]]) -> None:
         self._specifications = specifications
         self._groups: dict[GroupKey, Instance] = {}
-        self._transfers: dict[tuple[GroupKey, int], _Transfer] = {}
+        self._task_of: dict[tuple[GroupKey, int], int] = {}
+        self._left: dict[tuple[str, int], int] = {}
 
-    def start(self, job: str, transfer: StartTransfer, now_s: float) -> None:
-        """Start a transfer, and an instance of its group where it is the first."""
-        key = job, transfer.group
-        if key not in self._groups:
-            self._groups[key] = Instance(now_s, len(self._specifications[key]))
-        self._groups[key].released.add(transfer.task)
-        under_way = _Transfer(transfer.task, len(transfer.flows))
-        for number in transfer.flows:
-            self._transfers[key, number] = under_way
+    def start(self, job: str, transfers: Iterable[StartTransfer], now_s: float) -> None:
+        """Start transfers, and an instance of a group with the first of them."""
+        for transfer in transfers:
+            key = job, transfer.group
+            if key not in self._groups:
+                self._groups[key] = Instance(now_s, len(self._specifications[key]))
+            self._groups[key].released.add(transfer.task)
+            self._left[job, transfer.task] = len(transfer.flows)
+            if (key, transfer.flows[0]) not in self._task_of:  # every iteration sends a flow in the same task
+                self._task_of |= dict.fromkeys(((key, number) for number in transfer.flows), transfer.task)
 
     def arrive(self, key: GroupKey, number: int, time_s: float) -> TransferEnd | None:
         """Record the arrival of a flow; return the end of its transfer where this was the last flow."""
-        instance, transfer = self._groups[key], self._transfers.pop((key, number))
-        tardiness_s = time_s - instance.started_s - self._specifications[key][number].offset_s
-        instance.tardiness_s = max(instance.tardiness_s, tardiness_s)
-        instance.remaining -= 1
-        transfer.remaining -= 1
+        return self.arrive_together(
+            key, self._task_of[key, number], 1, self._specifications[key][number].offset_s, time_s
+        )
+
+    def arrive_together(
+        self, key: GroupKey, task: int, num_flows: int, offset_s: float, time_s: float
+    ) -> TransferEnd | None:
+        """Record the arrival of some flows of a task, the first of which was due ``offset_s`` after the group's start.
+
+        Returns:
+            The end of their transfer, where these were its last flows.
+        """
+        instance = self._groups[key]
+        instance.tardiness_s = max(instance.tardiness_s, time_s - instance.started_s - offset_s)
+        instance.remaining -= num_flows
+        self._left[key[0], task] -= num_flows
         if not instance.remaining:
             del self._groups[key]
-        if transfer.remaining:
+        if self._left[key[0], task]:
             return None
-        return TransferEnd(*(key[0], transfer.task, key[1]), None if instance.remaining else instance.tardiness_s)
+        return TransferEnd(*(key[0], task, key[1]), None if instance.remaining else instance.tardiness_s)
 
     @property
     def open(self) -> Mapping[GroupKey, Instance]:

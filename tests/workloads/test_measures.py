@@ -17,7 +17,7 @@ from workloads.measures import (
     run_window,
     speed,
     stretches,
-    utilisation_in,
+    utilisations_in,
 )
 from workloads.placement import Placement
 from workloads.replay import Action, JobReplay, StartComputation
@@ -51,11 +51,11 @@ def run_on_one_link(replays: list[JobReplay], alone_s: dict[str, float]) -> None
         for (name, task), ends_s in sorted(computing.items()):
             if ends_s == time_s:
                 del computing[name, task]
-                take(name, by_name[name].computation_finished(task, time_s))
+                take(name, by_name[name].finish([task], time_s))
         if sender and sent_s == time_s:
             del remaining[sender]
             transfer = len(by_name[sender].job.graph.tasks) - 1
-            take(sender, by_name[sender].transfer_finished(transfer, time_s))
+            take(sender, by_name[sender].finish([transfer], time_s))
 
 
 @pytest.mark.parametrize(("order", "utilisation"), [(("job-2", "job-1"), 10 / 24), (("job-1", "job-2"), 9 / 24)])
@@ -90,11 +90,11 @@ def replays(scenario: Scenario) -> list[JobReplay]:
     a, b = (JobReplay(job) for job in training_jobs(scenario, scenario.topology.build()))
     a.start(0.0)
     for start_s, end_s in [(0.0, 3.0), (3.0, 7.0), (7.0, 10.0)]:
-        a.computation_finished(0, start_s + 0.5)
-        a.computation_finished(1, start_s + 2.0)
-        a.transfer_finished(2, end_s)
+        a.finish([0], start_s + 0.5)
+        a.finish([1], start_s + 2.0)
+        a.finish([2], end_s)
     b.start(4.0)
-    b.computation_finished(0, 9.0)
+    b.finish([0], 9.0)
     b.withdraw(12.0)
     return [a, b]
 
@@ -134,8 +134,8 @@ def test_a_job_that_completes_nothing_counts_whatever_the_warm_up(scenario: Scen
     """Job a computes for 2 s, then waits for its transfer until it is withdrawn at 12 s; b departs at 6 s."""
     a, b = (JobReplay(job) for job in training_jobs(scenario, scenario.topology.build()))
     a.start(0.0)
-    a.computation_finished(0, 0.5)
-    a.computation_finished(1, 2.0)
+    a.finish([0], 0.5)
+    a.finish([1], 2.0)
     a.withdraw(12.0)
     b.start(4.0)
     b.withdraw(10.0)
@@ -167,8 +167,8 @@ def test_no_job_exceeds_its_ideal_wherever_a_window_cuts_its_iterations(
     replay.start(0.0)
     now_s = 0.0
     for time_s in times_s:
-        replay.computation_finished(0, now_s + 2.0)
-        replay.transfer_finished(1, now_s + time_s)
+        replay.finish([0], now_s + 2.0)
+        replay.finish([1], now_s + time_s)
         now_s += time_s
     windows = {"a": Window(from_s, from_s + length_s)}
     computed = computing_gpu_seconds([replay], windows)["a"]
@@ -207,9 +207,11 @@ def test_utilisation_of_a_part_counts_what_is_allocated_and_computes_there(
     scenario: Scenario, replays: list[JobReplay]
 ) -> None:
     windows = job_windows(scenario, replays, IDEAL_S)
-    assert utilisation_in(Window(0.0, 4.0), replays, windows) == pytest.approx((2 + 1) / 4)
-    assert utilisation_in(Window(4.0, 10.0), replays, windows) == pytest.approx((8 * 3 + 6) / (8 * 6 + 6))
-    assert utilisation_in(Window(10.0, 12.0), replays, windows) is None
+    parts = [Window(0.0, 4.0), Window(4.0, 10.0), Window(10.0, 12.0)]
+    first, second, last = utilisations_in(parts, replays, windows)
+    assert first == pytest.approx((2 + 1) / 4)
+    assert second == pytest.approx((8 * 3 + 6) / (8 * 6 + 6))
+    assert last is None
 
 
 def test_a_job_that_fails_does_not_end_the_window() -> None:

@@ -52,13 +52,13 @@ def replay_of(tasks: tuple[Task, ...], **end: Any) -> JobReplay:
 def test_an_iteration_ends_when_computation_and_communication_have() -> None:
     replay = replay_of(OVERLAPPED, iterations=2)
     assert replay.start(10.0) == [StartComputation(0, "first", 11.0)]
-    assert replay.computation_finished(0, 11.0) == [StartComputation(1, "second", 14.0), StartTransfer(2, "g", (0,))]
-    assert replay.computation_finished(1, 14.0) == []
-    assert replay.transfer_finished(2, 15.0) == [StartComputation(0, "first", 16.0)]
-    assert replay.computation_finished(0, 16.0) == [StartComputation(1, "second", 19.0), StartTransfer(2, "g", (0,))]
-    assert replay.transfer_finished(2, 17.0) == []
+    assert replay.finish([0], 11.0) == [StartComputation(1, "second", 14.0), StartTransfer(2, "g", (0,))]
+    assert replay.finish([1], 14.0) == []
+    assert replay.finish([2], 15.0) == [StartComputation(0, "first", 16.0)]
+    assert replay.finish([0], 16.0) == [StartComputation(1, "second", 19.0), StartTransfer(2, "g", (0,))]
+    assert replay.finish([2], 17.0) == []
     assert not replay.departed
-    assert replay.computation_finished(1, 19.0) == []
+    assert replay.finish([1], 19.0) == []
     assert replay.departed_s == 19.0
     assert replay.iterations == [Iteration(0, 10.0, 15.0), Iteration(1, 15.0, 19.0)]
     assert replay.communicating == [
@@ -75,7 +75,7 @@ def test_a_job_finishes_the_iteration_in_which_its_duration_ends() -> None:
     replay = replay_of((Computation("only", ("h0", "h1"), 2.0),), duration_s=5)
     (action,) = replay.start(10.5)
     while isinstance(action, StartComputation):
-        following = replay.computation_finished(0, action.ends_at_s)
+        following = replay.finish([0], action.ends_at_s)
         if not following:
             break
         (action,) = following
@@ -89,11 +89,11 @@ def test_a_held_iteration_begins_when_it_is_told_to_and_counts_the_wait() -> Non
     assert replay.start(10.0) == [StartComputation(0, "only", 12.0)]
     with pytest.raises(ValueError, match="holds no iteration"):
         replay.begin_iteration(11.0)
-    assert replay.computation_finished(0, 12.0) == [HoldIteration(12.5)]
-    with pytest.raises(ValueError, match="not running computation 0"):
-        replay.computation_finished(0, 12.25)
+    assert replay.finish([0], 12.0) == [HoldIteration(12.5)]
+    with pytest.raises(ValueError, match="not running task 0"):
+        replay.finish([0], 12.25)
     assert replay.begin_iteration(12.5) == [StartComputation(0, "only", 14.5)]
-    assert replay.computation_finished(0, 14.5) == [HoldIteration(14.75)]
+    assert replay.finish([0], 14.5) == [HoldIteration(14.75)]
     replay.withdraw(14.6)
     with pytest.raises(ValueError, match="holds no iteration"):
         replay.begin_iteration(14.75)
@@ -104,14 +104,14 @@ def test_a_held_iteration_begins_when_it_is_told_to_and_counts_the_wait() -> Non
 def test_a_withdrawn_job_keeps_what_it_did_but_not_the_iteration() -> None:
     replay = replay_of(OVERLAPPED, iterations=2)
     replay.start(10.0)
-    replay.computation_finished(0, 11.0)
+    replay.finish([0], 11.0)
     replay.withdraw(12.0)
     assert replay.departed_s == 12.0
     assert replay.iterations == []
     assert [(interval.start_s, interval.end_s) for interval in replay.computing] == [(10.0, 11.0), (11.0, 12.0)]
     assert replay.communicating == [CommunicationInterval("g", 0, 11.0, 12.0, 1.0)]
-    with pytest.raises(ValueError, match="not sending with task 2"):
-        replay.transfer_finished(2, 13.0)
+    with pytest.raises(ValueError, match="not running task 2"):
+        replay.finish([2], 13.0)
     with pytest.raises(ValueError, match="already departed"):
         replay.withdraw(13.0)
 
@@ -124,13 +124,13 @@ def test_calls_that_do_not_fit_are_refused_and_change_nothing() -> None:
     with pytest.raises(ValueError, match="already started"):
         replay.start(10.0)
     for task in (1, 2, 3, -1):
-        with pytest.raises(ValueError, match=f"not running computation {task}"):
-            replay.computation_finished(task, 11.0)
-    with pytest.raises(ValueError, match="not sending with task 2"):
-        replay.transfer_finished(2, 11.0)
+        with pytest.raises(ValueError, match=f"not running task {task}"):
+            replay.finish([task], 11.0)
+    with pytest.raises(ValueError, match="not running task 2"):
+        replay.finish([2], 11.0)
     with pytest.raises(ValueError, match=r"9\.5 s is before 10\.0 s"):
-        replay.computation_finished(0, 9.5)
-    assert replay.computation_finished(0, 11.0) == [StartComputation(1, "second", 14.0), StartTransfer(2, "g", (0,))]
+        replay.finish([0], 9.5)
+    assert replay.finish([0], 11.0) == [StartComputation(1, "second", 14.0), StartTransfer(2, "g", (0,))]
 
 
 @st.composite
@@ -161,11 +161,7 @@ def test_replay_keeps_the_order_of_any_graph(tasks: tuple[Task, ...], iterations
         if not events:
             break
         time_s, task = heapq.heappop(events)
-        running = tasks[task]
-        if isinstance(running, Computation):
-            actions = replay.computation_finished(task, time_s)
-        else:
-            actions = replay.transfer_finished(task, time_s)
+        actions = replay.finish([task], time_s)
 
     assert replay.departed_s == time_s
     spans = {(interval.iteration, interval.name): (interval.start_s, interval.end_s) for interval in replay.computing}

@@ -8,6 +8,11 @@ from workloads.described.devices import Device
 
 BACKWARD_FLOPS = 2
 """FLOPs of a backward pass for each of the forward pass: gradients of inputs, and of weights."""
+SCORES_AGAIN = 0.5
+"""What a backward pass computes again of attention's FLOPs, where scores are not stored: one of two products.
+
+FlashAttention-2 (Dao, 2023, section 4.1) counts its backward pass as 2.5 times the forward pass.
+"""
 BACKWARD_MOVES = 1.5
 """What a backward pass reads and writes beside products: a gradient and an input are read, and a gradient written."""
 
@@ -52,7 +57,10 @@ def times_of(part: Part, device: Device | None, shares: Shares = _ALL) -> PassTi
     computing_s = shares.divided * numbers.flops / device.speed_flops_per_s
     moved = numbers.moved
     moving_s = _moving_s(part, device, (moved.scores + moved.divided) * shares.divided + moved.whole * shares.whole)
-    return PassTimes(computing_s + moving_s, BACKWARD_FLOPS * computing_s + BACKWARD_MOVES * moving_s)
+    backward_s = BACKWARD_FLOPS * computing_s + BACKWARD_MOVES * moving_s
+    if device.memory_bytes_per_s and not moved.scores:
+        backward_s += shares.divided * SCORES_AGAIN * numbers.score_flops / device.speed_flops_per_s
+    return PassTimes(computing_s + moving_s, backward_s)
 
 
 def scores_s(part: Part, device: Device | None, shares: Shares = _ALL) -> float:

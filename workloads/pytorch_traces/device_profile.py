@@ -36,6 +36,10 @@ def device_trace(profile: Profile, known: Mapping[str, tuple[int, ...]]) -> byte
 class _Device:
     def __init__(self, profile: Profile, known: Mapping[str, tuple[int, ...]]) -> None:
         self._profile = profile
+        self._describing: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
+        for event in profile.cpu:
+            if event.name.startswith(_DESCRIBE):
+                self._describing[event.thread].append(event)
         launches = {call.correlation: call for call in profile.runtime if call.correlation is not None}
         for event in profile.gpu:
             if event.correlation is None:
@@ -108,13 +112,7 @@ class _Device:
         launch = self._launch.get(event.number)
         describing = [event] if "Collective name" in event.arguments else []
         if not describing and launch is not None:
-            describing = [
-                each
-                for each in self._profile.cpu
-                if each.name.startswith(_DESCRIBE)
-                and each.thread == launch.thread
-                and each.begin <= launch.begin <= each.end
-            ]
+            describing = [each for each in self._describing[launch.thread] if each.begin <= launch.begin <= each.end]
         found = described(self._profile, describing)
         if found is None:
             problem = "nothing says what it moves; profile with record_shapes=True, or with PyTorch 2.3 or later"

@@ -56,11 +56,10 @@ class RealNetwork:
 
     # ---- for the run loop -------------------------------------------------------------------------------------------
 
-    def start(self, job: str, transfer: StartTransfer) -> None:
-        """Start sending the flows of a transfer now."""
-        key = job, transfer.group
-        self._instances.start(job, transfer, self.now_ps / PS_PER_S)
-        numbers = [self._numbers[key, index] for index in transfer.flows]
+    def start(self, job: str, transfers: Sequence[StartTransfer]) -> None:
+        """Start sending the flows of transfers now."""
+        self._instances.start(job, transfers, self.now_ps / PS_PER_S)
+        numbers = [self._numbers[(job, transfer.group), index] for transfer in transfers for index in transfer.flows]
         self.ranks.send({number: max(1, round(self._flows[number].size_bytes / self.scale)) for number in numbers})
 
     async def run(self, until_ps: int) -> list[NetworkEvent]:

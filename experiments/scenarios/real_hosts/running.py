@@ -88,7 +88,8 @@ class RealHosts:
         self._unscaled = scenario.topology.build()
         self._routing = Routing(self._unscaled, hash_multipliers(self._unscaled.switches, scenario.seed))
         self._jobs = training_jobs(scenario, self._unscaled)
-        self._isolated_s = {job.name: run_isolated(job, self._routing).iteration_time_s for job in self._jobs}
+        self._isolated = {job.name: run_isolated(job, self._routing) for job in self._jobs}
+        self._isolated_s = {name: alone.iteration_time_s for name, alone in self._isolated.items()}
         self._switches: Switches = (
             EmulatorProcess(fabric, laboratory, is_real_time=is_real_time, on_loss=self._lost)
             if switch is SwitchKind.EMULATOR
@@ -196,7 +197,7 @@ class RealHosts:
                 sampling.cancel()
                 await asyncio.gather(sampling, return_exceptions=True)
         return result_of(
-            *(scenario, policy.name, self._routing, record),
+            *(scenario, policy.name, self._routing, record, self._isolated),
             backend=self._backend,
             scale=self._scale,
             packet_hops=counters.packets,

@@ -140,7 +140,9 @@ def test_backward_passes_move_half_as_much_again() -> None:
     )
     block = [with_memory.workload.description.blocks[1]]
     extra_s = seconds(with_memory.backward(block)) - seconds(without.backward(block))
-    assert extra_s == pytest.approx(1.5 * memory_s())
+    # Scores that are not stored are computed again: a product of s^2 h.
+    again_s = 2 * 2048**2 * 12288 / (989e12 * 0.5)
+    assert extra_s == pytest.approx(1.5 * memory_s() + again_s)
 
 
 def test_stored_scores_pass_memory_six_times_and_again_when_recomputed() -> None:

@@ -14,7 +14,7 @@ HEADER = {
     "trainyard_recording": 1,
     "iteration": 3,
     "duration_s": 0.01,
-    "groups": {"all": {"ranks": [0, 1], "backend": "gloo"}},
+    "groups": {name: {"ranks": [0, 1], "backend": "gloo"} for name in ("all", "same")},
 }
 
 
@@ -91,6 +91,18 @@ def test_what_is_wrong_is_named(tmp_path: Path, lines: list[dict[str, Any]], pro
         read_trace(written(tmp_path, [], lines))
     assert problem in str(raised.value)
     assert "trace.1.jsonl" in str(raised.value)
+
+
+def test_ranks_that_wait_for_each_other_in_a_circle(tmp_path: Path) -> None:
+    def lines(first: str, second: str) -> list[dict[str, Any]]:
+        return [
+            issue(1, 0.001, "allreduce_", 8) | {"group": first},
+            wait(0.002, 0.003, 1),
+            issue(2, 0.004, "allreduce_", 8) | {"group": second},
+        ]
+
+    with pytest.raises(ChakraError, match=r"trace\.0\.jsonl: rank 0, node \d.* in a circle"):
+        read_trace(written(tmp_path, lines("all", "same"), lines("same", "all")))
 
 
 def test_a_file_that_is_truncated(tmp_path: Path) -> None:

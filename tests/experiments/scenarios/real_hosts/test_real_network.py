@@ -65,13 +65,13 @@ def _run(network: RealNetwork) -> list[NetworkEvent]:
 def test_ranks_send_a_transfers_bytes_divided_by_the_scale() -> None:
     network, ranks, flows = _network(scale=1000.0)
     transfer, own = _transfer(flows, "job-1")
-    network.start("job-1", transfer)
+    network.start("job-1", [transfer])
     assert ranks.sent == {flow.number: round(flow.size_bytes / 1000) for flow in own}
 
 
 def test_a_flow_that_the_scale_leaves_nothing_of_sends_a_byte() -> None:
     network, ranks, flows = _network(scale=1e12)
-    network.start("job-0", _transfer(flows, "job-0")[0])
+    network.start("job-0", [_transfer(flows, "job-0")[0]])
     assert set(ranks.sent.values()) == {1}
 
 
@@ -80,7 +80,7 @@ def test_a_transfer_ends_with_its_last_flow_and_is_as_late_as_that() -> None:
     network, _, flows = _network()
     transfer, own = _transfer(flows, "job-0")
     begun_ns = time.monotonic_ns()
-    network.start("job-0", transfer)
+    network.start("job-0", [transfer])
     *others, last = own
     for flow in others:
         network.arrived(flow.number, begun_ns)
@@ -96,7 +96,7 @@ def test_a_transfer_ends_with_its_last_flow_and_is_as_late_as_that() -> None:
 def test_a_job_that_fails_ends_once_and_its_flows_count_no_more() -> None:
     network, ranks, flows = _network()
     transfer, own = _transfer(flows, "job-0")
-    network.start("job-0", transfer)
+    network.start("job-0", [transfer])
     network.failed("job-0", "the rank at h0 has ended")
     network.failed("job-0", "the rank at h2 has ended")
     for flow in own:
