@@ -228,7 +228,7 @@ class EmulatedFabric:
             raise ValueError(f"flow {flow}: a transfer has at least one byte, not {size_bytes}")
         self._make_room()
         num_packets = math.ceil(size_bytes / self.options.mtu_bytes)
-        begin = next(iter(self._programs.numbers)).module.begin_transfer if self._controls else begin_transfer
+        begin = next(iter(self._programs.numbers)).functions["begin_transfer"] if self._controls else begin_transfer
         begin(
             self._from(int(row[s.FLOW_SOURCE_LINK])),
             flow,

@@ -102,8 +102,8 @@ class WiredFabric(EmulatedFabric):
             files = self._packets.fileno(), self._bell, self._answer_bell
             self._state = attached(self._state, *files, mtu_bytes)
             self._served, self._served_state = self._arena.words, self._state
-            self._module = next(iter(self._programs.numbers)).module
-            self._module.arm_all(self._state)
+            self._functions = next(iter(self._programs.numbers)).functions
+            self._functions["arm_all"](self._state)
             # All is compiled now, because nobody is to wait for it once frames pass.
             take_captured(self._state)
             flush(self._state, 0, s.LINK_DOWN)
@@ -111,7 +111,7 @@ class WiredFabric(EmulatedFabric):
             self._state.wires[w.REQUEST] = w.STOP
             self._show_programs()
             self._know_loops()
-            self._module.serve(self._state, self._served)
+            self._functions["serve"](self._state, self._served)
             self._opened = opened.pop_all()
         self._missed = 0
         self._warner = Warner()
@@ -281,7 +281,7 @@ class WiredFabric(EmulatedFabric):
                 if self._has_ended:
                     return
                 self._served, self._served_state = self._arena.words, self._state
-                self._module.serve(self._served_state, self._served)
+                self._functions["serve"](self._served_state, self._served)
         except BaseException as error:
             self._failure = error
             os.eventfd_write(self._answer_bell, 1)

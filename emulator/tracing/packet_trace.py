@@ -7,8 +7,6 @@ fabric itself stays as it is, and its machine code knows nothing of traces.
 
 import re
 from collections.abc import Callable
-from importlib.abc import InspectLoader
-from importlib.util import module_from_spec, spec_from_loader
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,6 @@ MOST_EVENTS = 100_000
 """Events of a fabric in one trace, at about 20,000 in a second; a packet that is still under way then is left there."""
 
 _TELL = re.compile(rf"^( *){TELL}", re.MULTILINE)
-_DECORATOR = re.compile(r"^@.*\n", re.MULTILINE)
 
 
 def trace_packet(
@@ -143,20 +140,8 @@ def _plain_loop(emulated: EmulatedFabric, recorder: Recorder) -> Callable[[s.Sta
 
 
 def _names(program: Program) -> dict[str, Any]:
-    """Return the names of a program's module, with the calls that tell what happens."""
-    loader = _Traced(_TELL.sub(r"\1", _DECORATOR.sub("", program.source)))
-    specification = spec_from_loader("traced_program", loader)
-    assert specification is not None
-    module = module_from_spec(specification)
-    loader.exec_module(module)
-    return vars(module)
-
-
-class _Traced(InspectLoader):
-    """Loads a module from its source."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def get_source(self, _fullname: str) -> str:
-        return self._source
+    """Return the names of a program's functions and of what they use, with the calls that tell what happens."""
+    names = dict(program.names)
+    source = _TELL.sub(r"\1", program.source)
+    exec(compile(source, "traced_program", "exec"), names)  # written by emulator.compiler
+    return names

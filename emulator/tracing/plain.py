@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+from emulator.native.module import Inlined
+
 Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Returns what stands in place of a function."""
 
@@ -28,12 +30,11 @@ class PlainFunctions:
         found = self._namespaces[id(names)] = dict(names) | more
         for name, value in names.items():
             is_own = isinstance(value, FunctionType) and value.__globals__ is names
-            python = value if is_own else getattr(value, "py_func", None)
-            if isinstance(python, FunctionType):
-                found[name] = self._function(python)
+            if is_own or isinstance(value, Inlined):
+                found[name] = self._function(value if is_own else value.python)
             elif isinstance(value, ModuleType) and value.__name__.startswith("emulator."):
                 found[name] = _PlainModule(self.namespace(vars(value)))
-            elif name in self._wrappers and callable(value):
+            elif name in self._wrappers:
                 found[name] = self._wrappers[name](value)
         return found
 
@@ -50,8 +51,8 @@ class PlainFunctions:
 
     def _cell(self, cell: CellType) -> CellType:
         """Return a variable of an enclosing function, with the Python function in place of a compiled one."""
-        python = getattr(cell.cell_contents, "py_func", cell.cell_contents)
-        return CellType(self._function(python)) if isinstance(python, FunctionType) else cell
+        content = cell.cell_contents
+        return CellType(self._function(content.python)) if isinstance(content, Inlined) else cell
 
 
 class _PlainModule:

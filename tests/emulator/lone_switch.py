@@ -1,18 +1,13 @@
 """One switch that runs a program, without fabric or clock: a packet in, a packet out."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
 
-import numba
 import numpy as np
 
 from emulator.compiler.deparsers import HALTED
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
-from emulator.jit import OPTIONS
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
 from tests.emulator.fabrics import exact
@@ -41,9 +36,8 @@ class LoneSwitch:
         self._block = self._arena.allocate(program.resources.block_words)
         self.control = EmulatedSwitch("lone", 1, self._arena, self._block, program.resources)
         self.control.clear()
-        module = program.module
-        self._receive, self._transmit = _for_python(module.receive), _for_python(module.transmit)
-        self._store, self._load = _for_python(module.store), _for_python(module.load)
+        names = "receive", "transmit", "store", "load"
+        self._receive, self._transmit, self._store, self._load = (program.functions[name] for name in names)
 
     def process(
         self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0), times_us: tuple[int, int] = (7, 9)
@@ -81,15 +75,6 @@ class LoneSwitch:
         assert (octets[:OCTETS] == _ODD_BYTE).all()
         assert (octets[2 * OCTETS :] == _ODD_BYTE).all()
         return sent
-
-
-@cache
-def _for_python(function: Any) -> Callable[..., Any]:
-    """What Python can call in place of a function that only machine code can.
-
-    Kept on disk beside the program's event loop, which it becomes stale with.
-    """
-    return cast(Callable[..., Any], numba.njit(cache=True, **OPTIONS)(getattr(function, "py_func", function)))
 
 
 def with_next_hops() -> LoneSwitch:
