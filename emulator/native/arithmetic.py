@@ -1,6 +1,6 @@
 """Arithmetic of machine code: conversions, operations and comparisons of values.
 
-Integers wrap at 64 bits. Words (``U64``) and signed numbers (``I64``) do not mix: numba would make them floating-point
+Integers wrap at 64 bits. Words (``U64``) and signed numbers (``I64``) do not mix: numpy would make them floating-point
 numbers. An integer of the source and a byte take the type of the other operand, and a truth value counts as 0 or 1.
 """
 
@@ -102,7 +102,7 @@ def alike(code: Code, left: Value, right: Value, *, exact: bool = False) -> tupl
     """Return two values as ones of the same type.
 
     With ``exact`` an integer of the source may become a word, which compares and stores well but need not compute well:
-    numba would compute with floating-point numbers.
+    numpy would compute with floating-point numbers.
     """
     if left.kind == right.kind and left.kind not in (NUMBER, BYTE, BOOL):
         return left, right

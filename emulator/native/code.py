@@ -18,8 +18,9 @@ class LoweringError(Exception):
 class Array:
     """A contiguous array: type of its items, and shape of its rows, () where a row is an item.
 
-    Its parts are an address, the number of rows, and the sizes in place of which the shape has 0. Arrays in memories of different names have no byte in common; of an
-    array without such a name nothing is known. A negative index counts from the end only where that ``is_signed``.
+    Its parts are an address, the number of rows, and the sizes in place of which the shape has 0. Arrays in memories of
+    different names have no byte in common; of an array without such a name nothing is known. A negative index counts
+    from the end only where ``is_signed``.
     """
 
     item: str

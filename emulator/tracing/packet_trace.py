@@ -7,18 +7,16 @@ fabric itself stays as it is, and its machine code knows nothing of traces.
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emulator.compiler.functions import TELL
-from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.transport import inject
 from emulator.fabric import EmulatedFabric
 from emulator.snapshot import Snapshot
-from emulator.tracing.plain import PlainFunctions
+from emulator.tracing.plain import PlainFunctions, executed
 from emulator.tracing.recorder import Recorder
 from emulator.tracing.steps import PacketTrace
 
@@ -124,7 +122,7 @@ def _plain_loop(emulated: EmulatedFabric, recorder: Recorder) -> Callable[[s.Sta
     """Return the event loop of all programs of a fabric, as Python that tells the recorder what happens."""
     plain = PlainFunctions(recorder.wrappers)
     runs = {
-        number: plain.namespace(_names(program), tell=recorder)["run"]
+        number: plain.namespace(executed(_TELL.sub(r"\1", program.source), program.names), tell=recorder)["run"]
         for program, number in emulated.program_numbers.items()
     }
 
@@ -137,11 +135,3 @@ def _plain_loop(emulated: EmulatedFabric, recorder: Recorder) -> Callable[[s.Sta
             state.scalars[s.PROGRAM] = state.scalars[s.WANTED_PROGRAM]
 
     return loop
-
-
-def _names(program: Program) -> dict[str, Any]:
-    """Return the names of a program's functions and of what they use, with the calls that tell what happens."""
-    names = dict(program.names)
-    source = _TELL.sub(r"\1", program.source)
-    exec(compile(source, "traced_program", "exec"), names)  # written by emulator.compiler
-    return names

@@ -1,6 +1,8 @@
 """One switch that runs a program, without fabric or clock: a packet in, a packet out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
+from emulator.tracing.plain import PlainFunctions, executed
 from tests.emulator.fabrics import exact
 from tests.emulator.programs import trainyard
 
@@ -28,16 +31,22 @@ class Sent:
 
 
 class LoneSwitch:
-    """Calls a program's machine code for single packets; ``control`` is the switch's control side."""
+    """Calls a program's machine code for single packets; ``control`` is the switch's control side.
 
-    def __init__(self, program: Program) -> None:
+    With ``is_python`` the program runs as the Python that it is written in, which needs no compilation.
+    """
+
+    def __init__(self, program: Program, *, is_python: bool = False) -> None:
         self._program = program
         self._arena = Arena()
         self._block = self._arena.allocate(program.resources.block_words)
         self.control = EmulatedSwitch("lone", 1, self._arena, self._block, program.resources)
         self.control.clear()
+        functions: Mapping[str, Any] = program.functions
+        if is_python:
+            functions = PlainFunctions({}).namespace(executed(program.source, program.names))
         names = "receive", "transmit", "store", "load"
-        self._receive, self._transmit, self._store, self._load = (program.functions[name] for name in names)
+        self._receive, self._transmit, self._store, self._load = (functions[name] for name in names)
 
     def process(
         self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0), times_us: tuple[int, int] = (7, 9)
