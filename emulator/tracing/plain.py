@@ -31,10 +31,10 @@ class PlainFunctions:
         self._functions: dict[FunctionType, Callable[..., Any]] = {}
 
     def namespace(self, names: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Return the plain form of a module's names; ``more`` are names that are added."""
+        """Return the plain form of a module's names; ``more`` are names that are added, or have another meaning."""
         if id(names) in self._namespaces:
             return self._namespaces[id(names)]
-        found = self._namespaces[id(names)] = dict(names) | more
+        found = self._namespaces[id(names)] = dict(names)
         for name, value in names.items():
             is_own = isinstance(value, FunctionType) and value.__globals__ is names
             if is_own or isinstance(value, Inlined):
@@ -43,6 +43,7 @@ class PlainFunctions:
                 found[name] = _PlainModule(self.namespace(vars(value)))
             elif name in self._wrappers:
                 found[name] = self._wrappers[name](value)
+        found |= more
         return found
 
     def _function(self, function: FunctionType) -> Callable[..., Any]:
