@@ -1,13 +1,14 @@
 """The compiler of machine code, and its cache."""
 
 import ctypes
+import math
 import operator as operators
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.native import machine
-from emulator.native.callable import Entry
+from emulator.native.callable import CompiledFunction, Entry, separate_arrays
 from emulator.native.code import LoweringError
 from emulator.native.machine import MachineCode
 from emulator.native.module import generated
@@ -46,6 +47,34 @@ _PYTHON: dict[str, Callable[[int, int], int]] = {
 }
 _OF_WORDS = {operator: _function(f"def f(a, b):\n    return a {operator} b\n") for operator in _PYTHON}
 _OF_SIGNED = {operator: _function(f"def f(a, b):\n    return a {operator} b\n") for operator in ("//", "%")}
+_OF_FRACTIONS = {
+    text: _function(f"def f(a, b):\n    return {text}\n", math=math)
+    for text in (
+        "a + b",
+        "a - b",
+        "a * b",
+        "b / a",
+        "-b",
+        "abs(b)",
+        "min(a, b)",
+        "min(b, a)",
+        "max(a, b)",
+        "max(b, a)",
+        "a ** 0.5",
+        "a ** 2",
+        "math.sqrt(a)",
+        "math.log(a)",
+        "math.log2(a)",
+        "math.exp(a / 10)",
+        "math.pow(a, 1.5)",
+        "math.fabs(b)",
+        "math.floor(a)",
+        "math.ceil(a)",
+        "1 if a > b else b",
+        "float('inf')",
+        "b if b == b else 0.0",
+    )
+}
 _LOOP = _function(
     """
 def f(words, first):
@@ -97,6 +126,89 @@ def test_a_negative_index_counts_from_the_end() -> None:
     assert rows.tolist() == [[0, 1], [2, 3], [4, 10]]
 
 
+class Point(NamedTuple):
+    """What a function gives back, or takes."""
+
+    number: int
+    share: float
+
+
+@separate_arrays(views={"view": "rows"}, signed={"signed"}, resized={"rows"})
+class Arrays(NamedTuple):
+    """Arrays of which two are one memory."""
+
+    rows: np.ndarray[Any, Any]
+    view: np.ndarray[Any, Any]
+    signed: np.ndarray[Any, Any]
+
+
+def _arrays(columns: int) -> Arrays:
+    rows = np.arange(4 * columns, dtype=np.int64).reshape(4, columns)
+    return Arrays(rows, rows.reshape(-1).view(np.uint8), np.arange(5, dtype=np.int64))
+
+
+def test_records_of_numbers_are_made_returned_and_renewed() -> None:
+    made = generated(
+        """
+def point(number, share):
+    return Point(number, share / 2)
+
+def f(number, share, again):
+    found = point(number, share)
+    if again:
+        found = Point(found.number + 1, found.share * 8)
+    return found.share + found.number
+""",
+        {"Point": Point},
+    )
+    function = Entry(made["f"])
+    assert function(3, 5.0, False) == 5.5
+    assert function(3, 5.0, True) == 24.0
+
+
+def test_variables_of_enclosing_functions_and_names_of_modules_are_seen() -> None:
+    step = 7
+
+    def f(word: int) -> float:
+        return word + step + math.pi
+
+    assert CompiledFunction(f)(1) == 8 + math.pi
+
+
+@given(value=st.floats(1e-3, 1e3), other=st.floats(-1e3, 1e3) | st.just(math.nan))
+def test_fractions_are_computed_as_in_python(value: float, other: float) -> None:
+    for text, function in _OF_FRACTIONS.items():
+        expected = eval(text, {"a": value, "b": other, "math": math})
+        assert function(value, other) == pytest.approx(expected, rel=1e-12, nan_ok=True), text
+
+
+def test_a_variable_and_a_result_may_become_fractions() -> None:
+    function = _function("def f(a):\n    b = 0\n    if a > 1:\n        return 2\n    b = a / 2\n    return b\n")
+    assert (function(5.0), function(0.5)) == (2.0, 0.25)
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_of_any_size_are_served_by_the_same_code(compiled: list[str]) -> None:
+    function = _function("def f(arrays, row):\n    return arrays.rows[row, 1] + len(arrays.rows)\n")
+    assert [function(_arrays(columns), 2) for columns in (3, 5)] == [11, 15]
+    assert len(compiled) == 1
+
+
+def test_views_of_one_memory_are_known_to_overlap_and_signed_arrays_to_have_an_end() -> None:
+    function = _function(
+        """
+def f(arrays, last):
+    arrays.rows[0, 0] = 1
+    arrays.view[0] = 9
+    arrays.signed[last] += 1
+    return arrays.rows[0, 0]
+"""
+    )
+    arrays = _arrays(2)
+    assert function(arrays, -1) == 9
+    assert arrays.signed.tolist() == [0, 1, 2, 3, 5]
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [
@@ -107,6 +219,12 @@ def test_a_negative_index_counts_from_the_end() -> None:
         ("def f(a, b):\n    with a:\n        return b\n", "f: statement"),
         ("def f(a, b):\n    c = a\n    c = True if b else 1.5\n    return c\n", "f: a f64 as bool"),
         ("def f(a):\n    return a\n", "f: 2 arguments for 1 parameters"),
+        ("def f(a, *, b):\n    return a\n", "f: 2 arguments for 1 parameters"),
+        ("def f(a, b, *c):\n    return a\n", "f: parameters 'a, b, .c'"),
+        ("def f(a, b):\n    return max(a, b, key=a)\n", "f: expression 'max.a, b, key=a.'"),
+        ("def f(a, b):\n    return a and b\n", "f: the value of 'a and b'"),
+        ("def f(a, b):\n    if a > b:\n        return a\n", ":1: f: an end without a result|:3: f: an end"),
+        ("def f(a, b):\n    c = a\n\n    return c + 1.5\n", "generated source:4: f: operands of the types u64 and f64"),
     ],
 )
 def test_what_the_compiler_does_not_know_is_refused_by_name(source: str, why: str) -> None:
