@@ -20,7 +20,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ from emulator.congestion.compilation import BEGIN_SOURCE, require_compilable, tr
 from emulator.congestion.control import CongestionControl
 from emulator.engine import events, loop, packets, programs, queues, state, transport, windows, wires
 from emulator.engine import replication as engine_replication
+from emulator.engine.controlled_transport import Functions
 from emulator.engine.loop import loop_source
 from emulator.engine.state import OCTETS
 from emulator.native.callable import Entry
@@ -112,15 +113,19 @@ class Program:
     def functions(self) -> Mapping[str, Entry]:
         """The functions, by name; each is compiled at its first call and then loaded from the cache on disk.
 
-        The cache is ``~/.cache/trainyard``, or the folder in ``TRAINYARD_CACHE``.
+        The cache is ``~/.cache/trainyard``, or the folder in ``TRAINYARD_CACHE``. Programs that are compiled alike
+        share their functions.
         """
-        return {name: Entry(function) for name, function in generated(self.source, self.names).items()}
+        return _functions(self.source, tuple(self.constants.items()), self._reactions)
 
     @cached_property
     def names(self) -> Mapping[str, Any]:
         """What the functions use by name, besides each other."""
-        known = {name: value for module in _MODULES for name, value in vars(module).items()}
-        return {**known, **transport_of(self.controls), "U": np.uint64, **self.constants}
+        return _names(tuple(self.constants.items()), self._reactions)
+
+    @property
+    def _reactions(self) -> tuple[Functions, ...]:
+        return tuple(control.functions for control in self.controls)
 
     def controlled_by(self, controls: tuple[CongestionControl, ...]) -> "Program":
         """Return the program with these congestion controls in place of its own; flows may still do without.
@@ -138,6 +143,18 @@ class Program:
     def run(self) -> Entry:
         """Event loop with this program compiled into it."""
         return self.functions["run"]
+
+
+@lru_cache(maxsize=16)
+def _functions(
+    source: str, constants: tuple[tuple[str, int], ...], controls: tuple[Functions, ...]
+) -> Mapping[str, Entry]:
+    return {name: Entry(function) for name, function in generated(source, _names(constants, controls)).items()}
+
+
+def _names(constants: tuple[tuple[str, int], ...], controls: tuple[Functions, ...]) -> Mapping[str, Any]:
+    known = {name: value for module in _MODULES for name, value in vars(module).items()}
+    return {**known, **transport_of(controls), "U": np.uint64, **dict(constants)}
 
 
 def compile_program(text: str, *, drop_port: int = DROP_PORT, is_wired: bool = False) -> Program:

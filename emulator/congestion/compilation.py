@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from emulator.congestion.control import CongestionControl, Event
-from emulator.engine.controlled_transport import controlled
+from emulator.engine.controlled_transport import Functions, controlled
 from emulator.native.code import BOOL, F64, I64, Array, LoweringError, Record
 from emulator.native.module import Inlined, Module
 
@@ -25,14 +25,14 @@ def begin_transfer(state, flow, num_packets, tail_bytes):
 """Function that programs with controls have besides."""
 
 
-def transport_of(controls: tuple[CongestionControl, ...]) -> Mapping[str, Any]:
-    """Return the functions of the transport with these controls, by the names that the event loop has for them.
+def transport_of(controls: tuple[Functions, ...]) -> Mapping[str, Any]:
+    """Return the functions of the transport with controls of these functions, by the event loop's names for them.
 
     Without controls there are none: the event loop has those of ``emulator.engine.transport``.
     """
     if not controls:
         return {}
-    made = controlled(tuple(control.functions for control in controls))
+    made = controlled(controls)
     return {
         "deliver": made.deliver,
         "leave_nic": made.leave_nic,

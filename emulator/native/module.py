@@ -228,6 +228,8 @@ class _Scope:
             if len(arguments) != count:
                 raise LoweringError(f"{name} of {len(arguments)} arguments")
             return converted(code, mathematics(code, llvm_name, arguments), kind, cast=True)
+        if isinstance(found, FunctionType):
+            raise LoweringError(f"function {name!r}, which is not decorated by emulator.jit.compiled")
         if not isinstance(found, Inlined | Generated):
             raise LoweringError(f"function {name!r}")
         made = self._module.function(found, tuple(argument.kind for argument in arguments))

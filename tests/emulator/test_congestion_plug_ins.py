@@ -213,6 +213,7 @@ def test_machine_code_is_that_of_all_that_a_control_uses(folder: Path) -> None:
         ("'large'", "expression \"'large'\""),
         ("event._replace(window=1.0)", "expression 'event._replace"),
         ("sum(words)", "function 'sum'"),
+        ("start(words, event)", "function 'start', which is not decorated by emulator.jit.compiled"),
         ("words[1:]", "an index|expression"),
         ("event.share", "field 'share'"),
         ("words[0] or 1.0", "the value of 'words.0. or 1.0'"),
