@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from emulator.compiler.layout import WORD_BITS, words_of
-from emulator.compiler.tables import Counter, Register, ValueSet
+from emulator.compiler.resources import Counter, Register
+from emulator.compiler.value_sets import ValueSet
 from emulator.entries import (
     AlreadyExistsError,
     CounterValue,

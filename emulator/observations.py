@@ -6,6 +6,9 @@ from enum import IntEnum
 
 from emulator.engine import state as s
 
+PS_PER_S = 1_000_000_000_000
+"""Picoseconds, in which a fabric tells time, in a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:

@@ -5,7 +5,7 @@ from itertools import count
 from types import MappingProxyType
 
 from emulator.compiler.program import Program
-from emulator.compiler.tables import Resources
+from emulator.compiler.resources import Resources
 from topologies.fabric import Fabric
 
 _NOTHING = Resources({}, {}, {}, {}, {}, {})

@@ -14,7 +14,8 @@ class ChakraWorkload(ScenarioModel):
     Ranks fill the job's hosts in order. ``groups`` is a JSON file with the ranks of communicators, where the traces
     do not describe them. ``in_order`` lets a GPU compute one node at a time, in the order of its file. ``merge_s`` is
     how much longer something may wait so that there are fewer tasks. Nodes with operations and no duration take the
-    time of a ``device``. ``nvlink_gbps`` is a GPU's rate inside a host.
+    time of a ``device``, or that of their bytes at ``memory_bytes_per_s``. ``nvlink_gbps`` is a GPU's rate inside a
+    host. ``step_latency_s`` is what each step of a collective between hosts takes besides its bytes.
     """
 
     type: Literal["chakra"]
@@ -23,7 +24,9 @@ class ChakraWorkload(ScenarioModel):
     in_order: bool = True
     merge_s: Seconds = 0.0
     device: Device | None = None
+    memory_bytes_per_s: PositiveNumber | None = None
     nvlink_gbps: PositiveNumber | None = None
+    step_latency_s: Seconds = 0.0
     flows_per_pair: FlowsPerPair | None = None
     flops: PositiveNumber | None = None
 
@@ -40,4 +43,5 @@ class ChakraWorkload(ScenarioModel):
     @property
     def reading(self) -> Reading:
         """How the traces are read."""
-        return Reading(self.in_order, self.merge_s, self.device.speed_flops_per_s if self.device else None)
+        speed = self.device.speed_flops_per_s if self.device else None
+        return Reading(self.in_order, self.merge_s, speed, self.memory_bytes_per_s)

@@ -39,7 +39,8 @@ class CombinedWorkload(ScenarioModel):
 
     An iteration computes a ``batch`` of samples, in micro-batches of ``micro_batch`` for each replica. ``zero`` is the
     stage of ZeRO. The last backward pass of a stage is cut into ``buckets``, each of which reduces its gradients when
-    it is done. ``nvlink_gbps`` is a GPU's rate inside a host, ``nic_gbps`` a NIC's rate as NCCL's choice knows it.
+    it is done. With ``sequence`` the ranks of tensor parallelism divide norms and sums, too. ``nvlink_gbps`` is a GPU's
+    rate inside a host, ``nic_gbps`` a NIC's rate as NCCL's choice knows it.
     """
 
     type: Literal["combined"]
@@ -56,6 +57,7 @@ class CombinedWorkload(ScenarioModel):
     chunks: Annotated[int, Field(strict=True, gt=0)] | None = None
     zero: Annotated[int, Field(strict=True, ge=0, le=3)] = 0
     buckets: Annotated[int, Field(strict=True, gt=0, le=1024)] = 1
+    sequence: Annotated[bool, Field(strict=True)] = False
     recompute: Recomputation = Recomputation.NONE
     all_reduce: AllReduce = AllReduce.NCCL
     nvlink_gbps: PositiveNumber | None = None

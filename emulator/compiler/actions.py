@@ -10,7 +10,8 @@ from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
 from emulator.compiler.ranges import WORD
 from emulator.compiler.references import branches
 from emulator.compiler.replication import CLONE_FIELDS, CLONE_SESSION, RECIRCULATE, RESUBMIT, SESSION_BITS, hidden_word
-from emulator.compiler.tables import Meter, Resources
+from emulator.compiler.resources import Resources
+from emulator.compiler.tables import Meter
 from emulator.memory import BYTES, COUNTER_WORDS, METER_WORDS, PACKETS
 
 ACTION_PARAMETERS = "phv, memory, block, data"

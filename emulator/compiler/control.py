@@ -12,7 +12,8 @@ from emulator.compiler.expressions import ExpressionCompiler, constant, tuple_of
 from emulator.compiler.functions import Function, function_name, tell
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError, part_of
-from emulator.compiler.tables import MatchKind, Resources, Table
+from emulator.compiler.resources import Resources
+from emulator.compiler.tables import MatchKind, Table
 from emulator.compiler.wide import call
 from emulator.memory import (
     BYTES,

@@ -37,7 +37,8 @@ from emulator.compiler.expressions import word
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.parsers import longest_parse_bytes, parser_functions
+from emulator.compiler.parse_graph import longest_parse_bytes
+from emulator.compiler.parsers import parser_functions
 from emulator.compiler.parts import NotBmv2Error, check_parts
 from emulator.compiler.replication import (
     ARRIVAL_PORT,
@@ -48,8 +49,8 @@ from emulator.compiler.replication import (
     replicates,
     with_hidden_metadata,
 )
+from emulator.compiler.resources import Resources, resources
 from emulator.compiler.survivors import everything, survivors
-from emulator.compiler.tables import Resources, resources
 from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
 from emulator.congestion.compilation import BEGIN_SOURCE, require_compilable, transport_of

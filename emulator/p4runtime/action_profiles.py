@@ -8,9 +8,9 @@ import grpc
 from finsy.proto import p4r
 
 from emulator.entries import ActionCall, ActionSet, EntryAction, GroupReference, MemberReference
+from emulator.p4runtime.action_types import Profile
 from emulator.p4runtime.bytestrings import encode_value
 from emulator.p4runtime.errors import RequestError, failed_precondition, invalid_argument, not_found
-from emulator.p4runtime.schema import Profile
 from emulator.p4runtime.table_actions import LARGEST_GROUP_SIZE
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_action, encode_action

@@ -6,8 +6,8 @@ from finsy.proto import p4r
 
 from emulator.p4runtime.cells import require_modify, selected_cells
 from emulator.p4runtime.errors import invalid_argument, not_found, unimplemented
-from emulator.p4runtime.schema import Table
 from emulator.p4runtime.table_entries import decode_counter, encode_counter, select_entries
+from emulator.p4runtime.table_types import Table
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_key, encode_key
 

@@ -20,7 +20,7 @@ from emulator.p4runtime.errors import (
     not_found,
     unimplemented,
 )
-from emulator.p4runtime.idle import notifications
+from emulator.p4runtime.idle_timeouts import notifications
 from emulator.p4runtime.pipeline import Pipeline, load_pipeline
 from emulator.p4runtime.reconciliation import difference
 from emulator.p4runtime.roles import Permissions

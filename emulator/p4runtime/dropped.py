@@ -2,21 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from emulator.p4runtime.device_config import CompiledTable, DeviceConfig
 from emulator.p4runtime.differences import LOG, disagreement
+from emulator.p4runtime.objects_by_id import Named
 from emulator.p4runtime.schema import Schema
 
-
-class _Named(Protocol):
-    @property
-    def id(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-
-
-_Object = TypeVar("_Object", bound=_Named)
+_Object = TypeVar("_Object", bound=Named)
 
 
 def without_dropped(schema: Schema, config: DeviceConfig) -> Schema:

@@ -19,7 +19,7 @@ from emulator.p4runtime.errors import (
     resource_exhausted,
     unimplemented,
 )
-from emulator.p4runtime.interfaces import Elements, changed, current, elements_of, setting, text
+from emulator.p4runtime.gnmi_interfaces import Elements, changed, current, elements_of, setting, text
 from emulator.ports import PortChange
 from emulator.switch import EmulatedSwitch
 

@@ -7,8 +7,8 @@ from finsy.proto import p4r
 from emulator.meters import MeterRates
 from emulator.p4runtime.cells import require_modify, selected_cells
 from emulator.p4runtime.errors import invalid_argument, not_found, unimplemented
-from emulator.p4runtime.schema import Table
 from emulator.p4runtime.table_entries import select_entries
+from emulator.p4runtime.table_types import Table
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_key, decode_rates, encode_key, encode_rates
 

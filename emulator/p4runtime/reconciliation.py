@@ -7,7 +7,9 @@ differ.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from emulator.p4runtime.schema import Action, Matched, MatchField, Parameter, Profile, Schema, Table
+from emulator.p4runtime.action_types import Action, Parameter, Profile
+from emulator.p4runtime.schema import Schema
+from emulator.p4runtime.table_types import Matched, MatchField, Table
 
 
 def difference(old: Schema, new: Schema) -> str | None:

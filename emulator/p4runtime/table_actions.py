@@ -4,9 +4,11 @@ import grpc
 from finsy.proto import p4r
 
 from emulator.entries import ActionCall, ActionSet, EntryAction, GroupReference, MemberReference, WeightedAction
+from emulator.p4runtime.action_types import Profile
 from emulator.p4runtime.bytestrings import encode_value
 from emulator.p4runtime.errors import RequestError, invalid_argument, not_found, unimplemented
-from emulator.p4runtime.schema import Profile, Schema, Table
+from emulator.p4runtime.schema import Schema
+from emulator.p4runtime.table_types import Table
 from emulator.p4runtime.target import Target
 from emulator.p4runtime.translate import decode_action, encode_action
 from emulator.p4runtime.watch_ports import decode_watch_port

@@ -8,8 +8,8 @@ from finsy.proto import p4r
 
 from emulator.entries import ActionSet, CounterValue, EntryAction, EntryKey, NotFoundError
 from emulator.p4runtime.errors import invalid_argument, permission_denied, unimplemented
-from emulator.p4runtime.schema import Table
 from emulator.p4runtime.table_actions import decode_table_action, encode_table_action
+from emulator.p4runtime.table_types import Table
 from emulator.p4runtime.target import EntryMetadata, Target
 from emulator.p4runtime.translate import (
     decode_action,

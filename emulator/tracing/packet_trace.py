@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from emulator.compiler.functions import TELL
 from emulator.engine import state as s
-from emulator.engine.transport import inject
 from emulator.fabric import EmulatedFabric
+from emulator.single_packets import put_on_link
 from emulator.snapshot import Snapshot
 from emulator.tracing.plain import PlainFunctions, executed
 from emulator.tracing.recorder import Recorder
@@ -53,12 +53,9 @@ def trace_packet(
     """
     link = emulated.link_into(switch, port)
     length = len(octets) if length is None else length
-    if len(octets) > min(s.OCTETS, length):
-        raise ValueError(f"a packet of {length} bytes keeps {min(s.OCTETS, length)}, not {len(octets)}")
     snapshot = emulated.snapshot()
     snapshot.make_room()
-    packet = int(snapshot.state.scalars[s.FREE_PACKET])
-    inject(snapshot.state, link, np.frombuffer(octets, dtype=np.uint8), length)
+    packet = put_on_link(snapshot.state, link, octets, length)
     return _followed(emulated, snapshot, packet, within_ps)
 
 

@@ -40,6 +40,7 @@ def attach(
     *,
     credentials: Credentials | None = None,
     profile_iterations: int = 5,
+    trace_folder: str | None = None,
 ) -> None:
     """Observe this process and register its job. Call it before ``init_process_group``; again, it does nothing.
 
@@ -51,13 +52,16 @@ def attach(
         job: The job's name; None: ``TRAINYARD_JOB``, else the script's, with the id of its run.
         credentials: How to speak with the controller; None: those of the environment.
         profile_iterations: Over so many iterations the profile is measured. The job is registered after two.
+        trace_folder: Where each rank records the last of these iterations, as a file ``trace.RANK.jsonl`` that
+            ``type: chakra`` plays; None: ``TRAINYARD_TRACE_FOLDER``, else nowhere.
     """
     global _session, _attachments, _last  # one session per process, as there is one torch.distributed
     if _session is not None:
         return
     try:
         choose_interface()
-        _session = Session(Settings.found(controller, job, credentials, profile_iterations), _attachments)
+        settings = Settings.found(controller, job, credentials, profile_iterations, trace_folder)
+        _session = Session(settings, _attachments)
     except Exception as error:
         _LOG.warning("Trainyard cannot be attached, and the job runs without: %s", error)
         _last = Statistics(State.PLAIN, "", note=str(error))

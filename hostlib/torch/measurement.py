@@ -55,9 +55,9 @@ class Measurement:
 def measured(iteration: Iteration) -> Measurement:
     """Measure an iteration that was recorded while waits were."""
     issues = {issue.number: issue for issue in iteration.issues}
-    waits = _waits(iteration)
+    waits = waits_by_collective(iteration)
     stalls: list[Interval] = [(event.begin_ns, event.end_ns) for event in iteration.events if isinstance(event, Wait)]
-    stall = _stall_for_futures(iteration, issues, waits)
+    stall = stall_for_futures(iteration, issues, waits)
     if stall is not None:
         stalls.append(stall)
     stalls = union(stalls)
@@ -118,7 +118,7 @@ def combined(measurements: Sequence[Measurement]) -> Measurement:
     )
 
 
-def _waits(iteration: Iteration) -> dict[int, Wait]:
+def waits_by_collective(iteration: Iteration) -> dict[int, Wait]:
     """Return the wait for each collective that has one.
 
     One that names none, of a functional collective, is for the oldest that nobody has waited for.
@@ -137,7 +137,7 @@ def _waits(iteration: Iteration) -> dict[int, Wait]:
     return {number: wait for number, wait in waits.items() if number in own}
 
 
-def _stall_for_futures(iteration: Iteration, issues: dict[int, Issue], waits: dict[int, Wait]) -> Interval | None:
+def stall_for_futures(iteration: Iteration, issues: dict[int, Issue], waits: dict[int, Wait]) -> Interval | None:
     """Return the stall before the optimizer computes, for gradients that nobody has waited for in Python.
 
     DDP waits for the futures of all buckets when the last one has begun, which is when the backward pass has ended.

@@ -1,11 +1,13 @@
 """What one process knows of its own iterations: it measures some, and notices when what they send has changed."""
 
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv4Address
+from pathlib import Path
 from statistics import median
 from typing import Protocol
 
@@ -17,8 +19,11 @@ from hostlib.torch.measurement import GroupTimes, Measurement, combined_iteratio
 from hostlib.torch.network_address import own_address
 from hostlib.torch.process_groups import Group, GroupWatch, known_groups, role_of
 from hostlib.torch.recorder import Recorder
+from hostlib.torch.recording import write_recording
 from hostlib.torch.report import GroupReport, RankReport
 from hostlib.torch.sockets import Endpoints
+
+_LOG = logging.getLogger("hostlib.torch")
 
 _DRIFT_SHARE = 0.1
 """An iteration is another one if it sends this much more or less than the one that was reported."""
@@ -54,6 +59,7 @@ class Observation:
         groups: Which connections belong to which process group.
         profile_iterations: Over so many iterations the profile is measured.
         compressed: Process groups that are reported with what they would send uncompressed, whatever they send.
+        trace_folder: Where the last measured iteration is recorded; None: nowhere.
 
     Attributes:
         num_iterations: Iterations that have ended.
@@ -61,7 +67,12 @@ class Observation:
     """
 
     def __init__(
-        self, recorder: Recorder, groups: GroupWatch, profile_iterations: int, compressed: CompressedGroups
+        self,
+        recorder: Recorder,
+        groups: GroupWatch,
+        profile_iterations: int,
+        compressed: CompressedGroups,
+        trace_folder: str | None = None,
     ) -> None:
         self.num_iterations = 0
         self.rendezvous_port: int | None = None
@@ -69,6 +80,7 @@ class Observation:
         self._groups = groups
         self._profile_iterations = profile_iterations
         self._compressed = compressed
+        self._trace_folder = trace_folder
         self._cutter = Cutter()
         self._measuring = threading.Lock()
         self._rank = 0
@@ -135,6 +147,16 @@ class Observation:
             self._reports.append(self._report(iteration, together).to_json())
         if len(self._measured) >= self._profile_iterations:
             self._recorder.stop_profiling()
+            self._record(iteration)
+
+    def _record(self, iteration: Iteration) -> None:
+        """Record an iteration for others to play, if asked; the job goes on where that fails."""
+        if self._trace_folder is None:
+            return
+        try:
+            write_recording(Path(self._trace_folder), self._rank, self.num_iterations, iteration, known_groups())
+        except OSError as error:
+            _LOG.warning("the trace of rank %d cannot be written: %s", self._rank, error)
 
     def _compare(self, iteration: Iteration) -> None:
         now, before = self._signature(iteration), self._reported

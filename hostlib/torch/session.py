@@ -71,7 +71,9 @@ class Session:
         self.groups = GroupWatch(self._enter, self._leave, lambda: self._levels.most_urgent)
         self.recorder = Recorder()
         self._compressed = CompressedGroups()
-        self._observation = Observation(self.recorder, self.groups, settings.profile_iterations, self._compressed)
+        self._observation = Observation(
+            self.recorder, self.groups, settings.profile_iterations, self._compressed, settings.trace_folder
+        )
         self.recorder.start_profiling()
         if dist.is_initialized():
             self._has_group.set()

@@ -31,6 +31,7 @@ class Settings:
         owner_token: To whom the job belongs; None: to this run of it.
         profile_iterations: Over so many iterations the profile is measured.
         prints_iterations: Whether the first rank prints how long each iteration takes.
+        trace_folder: Where a measured iteration of each rank is recorded; None: nowhere.
     """
 
     controllers: tuple[str, ...]
@@ -39,6 +40,7 @@ class Settings:
     owner_token: str | None = None
     profile_iterations: int = 5
     prints_iterations: bool = False
+    trace_folder: str | None = None
 
     @classmethod
     def found(
@@ -47,13 +49,15 @@ class Settings:
         job: str | None = None,
         credentials: Credentials | None = None,
         profile_iterations: int = 5,
+        trace_folder: str | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> "Settings":
         """Return settings from arguments and, for what is None, from the environment.
 
         ``TRAINYARD_CONTROLLER`` is the address, or several with commas between; ``TRAINYARD_JOB`` the job's name, by
         default the script's with the id that Slurm or torchrun gave the run; ``TRAINYARD_OWNER_TOKEN`` its owner. With
-        ``TRAINYARD_PRINT_ITERATIONS``, the first rank prints iterations.
+        ``TRAINYARD_PRINT_ITERATIONS``, the first rank prints iterations. ``TRAINYARD_TRACE_FOLDER`` is where each rank
+        records an iteration.
 
         Raises:
             ValueError: An address, a name or a credential cannot be used.
@@ -66,6 +70,7 @@ class Settings:
             owner_token=environment.get("TRAINYARD_OWNER_TOKEN") or None,
             profile_iterations=checks.integer("profile_iterations", profile_iterations, 1, 1000),
             prints_iterations=bool(environment.get("TRAINYARD_PRINT_ITERATIONS")),
+            trace_folder=trace_folder or environment.get("TRAINYARD_TRACE_FOLDER") or None,
         )
 
 

@@ -13,7 +13,7 @@ from emulator.compiler import jumps
 from emulator.compiler.layout import UnsupportedError
 from emulator.compiler.program import compile_program
 from emulator.entries import CounterValue
-from tests.emulator.drawn_programs import Scenario, drawn
+from tests.emulator.drawn.scenarios import Scenario, drawn
 from tests.emulator.interpreter import Interpreter
 from tests.emulator.lone_switch import LoneSwitch
 

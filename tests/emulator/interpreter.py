@@ -15,20 +15,14 @@ from emulator.entries import (
     GroupReference,
     MemberReference,
 )
-from tests.emulator.evaluator import (
-    HEADER_TOO_SHORT,
-    PACKET_TOO_SHORT,
-    STACK_OUT_OF_BOUNDS,
-    Evaluator,
-    Packet,
-    ParserError,
-)
+from tests.emulator.evaluator import Evaluator, Packet
+from tests.emulator.header_statements import HeaderStatements
 from tests.emulator.lone_switch import Sent
 from tests.emulator.matching import has_priorities, initial_entries, masked_bits, takes
+from tests.emulator.plain_parser import PlainParser
 from tests.emulator.programs import Json
 
 DROP_PORT = 511
-INVALID_ARGUMENT = 6
 
 
 class Interpreter(Evaluator):
@@ -54,6 +48,8 @@ class Interpreter(Evaluator):
         self.registers: dict[tuple[str, int], int] = {}
         self.value_sets: dict[str, tuple[Member, ...]] = {}
         self.random_state = 1  # the id of the device
+        self._statements = HeaderStatements(self)
+        self._parser = PlainParser(self, self._statements, self.primitive)
 
     def process(self, octets: bytes, port: int = 1, depths: tuple[int, int] = (0, 0)) -> Sent | None:
         """What becomes of a packet; ``depths`` are the queue's when it comes and when it leaves."""
@@ -103,109 +99,9 @@ class Interpreter(Evaluator):
     def after_egress(self, packet: Packet) -> None:
         """What happens between egress and deparser: here nothing."""
 
-    # ---- parser and deparser ----------------------------------------------------------------------------------------
-
     def parse(self, packet: Packet) -> None:
         """Take headers from the packet's bytes."""
-        (parser,) = self.program["parsers"]
-        states = {state["name"]: state for state in parser["parse_states"]}
-        following = parser["init_state"]
-        try:
-            while following is not None:
-                following = self._next_state(packet, states[following])
-        except ParserError as error:
-            self.set(packet, ["standard_metadata", "parser_error"], error.code)
-
-    def _next_state(self, packet: Packet, state: Json) -> str | None:
-        for operation in state["parser_ops"]:
-            target = operation["parameters"][0]
-            if operation["op"] in ("extract", "extract_VL"):
-                bits = self.value(packet, operation["parameters"][1]) if operation["op"] == "extract_VL" else 0
-                header = target["value"]
-                following_of = {"stack": header, "union_stack": header[0]}.get(target["type"])
-                if following_of:
-                    elements = self._elements(header) if target["type"] == "union_stack" else self.stacks[header]
-                    number = packet.following.get(following_of, 0)
-                    if number == len(elements):
-                        raise ParserError(STACK_OUT_OF_BOUNDS)
-                    header = elements[number]
-                self._extract(packet, header, bits)
-                if following_of:
-                    packet.following[following_of] = packet.following.get(following_of, 0) + 1
-            elif operation["op"] == "set":
-                self.set(packet, self.reference(packet, target), self.value(packet, operation["parameters"][1]))
-            elif operation["op"] == "primitive":
-                self.primitive(packet, target, ())
-            elif operation["op"] == "verify":
-                if not self.value(packet, target):
-                    raise ParserError(self.value(packet, operation["parameters"][1]))
-            elif operation["op"] == "advance":
-                num_bytes, bits = divmod(self.value(packet, target), 8)
-                if bits:
-                    raise ParserError(INVALID_ARGUMENT)
-                if packet.position + num_bytes > len(packet.octets):
-                    raise ParserError(PACKET_TOO_SHORT)
-                packet.position += num_bytes
-            else:
-                raise NotImplementedError(operation["op"])
-        key = b"".join(self._key_bytes(packet, part) for part in state["transition_key"])
-        for transition in state["transitions"]:
-            following: str | None = transition["next_state"]
-            if transition["type"] == "default":
-                return following
-            if transition["type"] == "parse_vset":
-                values = [int.from_bytes(self._key_bytes(packet, part), "big") for part in state["transition_key"]]
-                members = self.value_sets.get(transition["value"], ())
-                if any(all(takes(m, v) for v, m in zip(values, member, strict=True)) for member in members):
-                    return following
-                continue
-            mask = int(transition["mask"] or "0x" + "ff" * len(key), 16)
-            if int.from_bytes(key, "big") & mask == int(transition["value"], 16) & mask:
-                return following
-        return None
-
-    def _elements(self, target: list[str]) -> list[str]:
-        """Headers of one member of a stack of unions."""
-        name, member = target
-        return [
-            header
-            for union in self.unions
-            if union.startswith(f"{name}[")
-            for header in self.unions[union]
-            if header.endswith(f".{member}")
-        ]
-
-    def _extract(self, packet: Packet, header: str, variable_bits: int = 0) -> None:
-        kind = next(k for k in self.program["header_types"] if k["name"] == self.headers[header]["header_type"])
-        fixed = sum(entry[1] for entry in kind["fields"] if entry[1] != "*") // 8
-        num_bytes, odd_bits = divmod(variable_bits, 8)
-        if odd_bits:
-            raise ParserError(INVALID_ARGUMENT)
-        num_bytes += fixed
-        if packet.position + num_bytes > len(packet.octets):
-            raise ParserError(PACKET_TOO_SHORT)
-        if "max_length" in kind and num_bytes > kind["max_length"]:
-            raise ParserError(HEADER_TOO_SHORT)
-        offset = 0
-        for name, width, *_ in kind["fields"]:
-            if width == "*":
-                packet.octets_of[header, name] = packet.octets[packet.position + fixed : packet.position + num_bytes]
-                continue
-            packet.fields[header, name] = packet.bits(offset, width)
-            offset += width
-        self._make_valid(packet, header)
-        packet.position += num_bytes
-
-    def _key_bytes(self, packet: Packet, part: Json) -> bytes:
-        value, width = self.value(packet, part), self._key_bits(part)
-        return (value & (1 << width) - 1).to_bytes((width + 7) // 8, "big")
-
-    def _key_bits(self, part: Json) -> int:
-        if part["type"] == "lookahead":
-            return int(part["value"][1])
-        if part["type"] == "stack_field":
-            return self.width([self.stacks[part["value"][0]][0], part["value"][1]])
-        return self.width(part["value"])
+        self._parser.parse(packet, self.value_sets)
 
     def _deparsed(self, packet: Packet) -> bytes:
         headers = b""
@@ -372,7 +268,7 @@ class Interpreter(Evaluator):
                 if index < self._declared("counter_arrays", name)["size"]:
                     _count(self.counters, (name, index), self.get(packet, ["standard_metadata", "packet_length"]))
             case _:
-                self._header_primitive(packet, node, arguments)
+                self._statements.execute(packet, node, arguments)
 
     def _random(self) -> int:
         """The next number of SplitMix64."""
@@ -382,79 +278,8 @@ class Interpreter(Evaluator):
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & word
         return mixed ^ mixed >> 31
 
-    def _header_primitive(self, packet: Packet, node: Json, arguments: tuple[int, ...]) -> None:
-        parameters = node["parameters"]
-        match node["op"]:
-            case "add_header":
-                header = self.header(packet, parameters[0], arguments)
-                if header is not None:
-                    self._add_header(packet, header)
-            case "remove_header":
-                header = self.header(packet, parameters[0], arguments)
-                packet.valid -= {header}
-            case "assign_header":
-                target, source = (self.header(packet, part, arguments) for part in parameters)
-                if target is not None and source is not None:
-                    self._copy_header(packet, target, source)
-            case "assign_header_stack" | "assign_union":
-                target, source = (part["value"] for part in parameters)
-                if node["op"] == "assign_header_stack":
-                    packet.following[target] = packet.following.get(source, 0)
-                known = self.stacks | self.unions
-                for to, of in zip(known[target], known[source], strict=True):
-                    self._copy_header(packet, to, of)
-            case "push" | "pop":
-                self._shift(packet, parameters[0]["value"], int(parameters[1]["value"], 16), node["op"] == "push")
-            case other:
-                raise NotImplementedError(other)
-
-    def _shift(self, packet: Packet, stack: str, count: int, is_push: bool) -> None:
-        """Elements move by so many places; those of unions with all their members."""
-        members = self.union_stacks[stack] if stack in self.union_stacks else [self.stacks[stack]]
-        following = packet.following.get(stack, 0) + (count if is_push else -count)
-        packet.following[stack] = min(max(following, 0), len(members[0]))
-        for elements in members:
-            self._shift_headers(packet, elements, count, is_push)
-
-    def _shift_headers(self, packet: Packet, elements: list[str], count: int, is_push: bool) -> None:
-        """Headers swap what they hold; those that nothing moves to become invalid."""
-        moved = range(len(elements) - 1, count - 1, -1) if is_push else range(len(elements) - count)
-        for number in moved:
-            one, other = elements[number], elements[number - count if is_push else number + count]
-            packet.valid = {{one: other, other: one}.get(header, header) for header in packet.valid}
-            for name, *_ in self.types[self.headers[one]["header_type"]]:
-                left, right = (packet.fields.get((header, name), 0) for header in (one, other))
-                packet.fields |= {(one, name): right, (other, name): left}
-                held = [packet.octets_of.get((header, name), b"") for header in (other, one)]
-                packet.octets_of |= {(one, name): held[0], (other, name): held[1]}
-        packet.valid -= {header for number, header in enumerate(elements) if number not in moved}
-
     def _declared(self, kind: str, name: str) -> Json:
         return next(node for node in self.program[kind] if node["name"] == name)
-
-    def _make_valid(self, packet: Packet, header: str) -> None:
-        """At most one header of a union is valid."""
-        for union in self.unions.values():
-            if header in union:
-                packet.valid -= set(union)
-        packet.valid.add(header)
-
-    def _add_header(self, packet: Packet, header: str) -> None:
-        """A header that is added is zero; one that is there already stays as it is."""
-        if header not in packet.valid:
-            for name, *_ in self.types[self.headers[header]["header_type"]]:
-                packet.fields[header, name] = 0
-                packet.octets_of[header, name] = b""
-        self._make_valid(packet, header)
-
-    def _copy_header(self, packet: Packet, target: str, source: str) -> None:
-        if source not in packet.valid:
-            packet.valid.discard(target)
-            return
-        self._make_valid(packet, target)
-        for name, *_ in self.types[self.headers[source]["header_type"]]:
-            packet.fields[target, name] = packet.fields.get((source, name), 0)
-            packet.octets_of[target, name] = packet.octets_of.get((source, name), b"")
 
 
 def _count(cells: dict[Any, list[int]], cell: Any, length: int) -> None:

@@ -36,11 +36,16 @@ def trace_of(workload: ChakraWorkload) -> Trace:
 
 def expand_chakra(workload: ChakraWorkload, placement: Placement) -> TaskGraph:
     """Return the task graph of an iteration. ``workloads.chakra.fitting`` says which jobs it takes."""
-    return expand_trace(trace_of(workload), placement, workload.nvlink_gbps, workload.flows_per_pair)
+    trace = trace_of(workload)
+    return expand_trace(trace, placement, workload.nvlink_gbps, workload.flows_per_pair, workload.step_latency_s)
 
 
 def expand_trace(
-    trace: Trace, placement: Placement, nvlink_gbps: float | None = None, flows_per_pair: int | None = None
+    trace: Trace,
+    placement: Placement,
+    nvlink_gbps: float | None = None,
+    flows_per_pair: int | None = None,
+    step_latency_s: float = 0.0,
 ) -> TaskGraph:
     """Return the task graph of a trace, with ranks on the GPUs of a placement in order."""
     host_of = [host for host, gpus in placement.gpus.items() for _ in gpus]
@@ -65,10 +70,21 @@ def expand_trace(
         for pair, size_bytes in _between_hosts(task, at, host_of):
             sent[pair] += size_bytes
         flows = _flows(sent, flows_per_pair, placement)
-        done.append(builder.send(name, flows, after))
+        arrived = builder.send(name, flows, after)
+        latency_s = step_latency_s * _steps(task.type, len(at))
+        if latency_s:
+            arrived = builder.compute(f"steps of {name}", tuple(at), latency_s, arrived, share=0.0)
+        done.append(arrived)
     if not any(isinstance(task, TraceComputation) for task in trace.tasks):
         builder.compute("nothing", tuple(placement.gpus), LEAST_COMPUTATION_S, share=0.0)
     return builder.graph()
+
+
+def _steps(kind: CollectiveType | None, num_hosts: int) -> int:
+    """Return how many steps follow each other: of a ring, or of a chain; what is sent directly takes one."""
+    if kind in (None, CollectiveType.ALL_TO_ALL, CollectiveType.GATHER, CollectiveType.SCATTER):
+        return 1
+    return (2 if kind is CollectiveType.ALL_REDUCE else 1) * (num_hosts - 1)
 
 
 def stays_inside_a_host(trace: Trace, gpus_per_host: int) -> bool:

@@ -1,8 +1,13 @@
-"""Folders of traces: a file for each rank, named like ``anything.0.et``, ``anything.1.et`` and so on."""
+"""Folders of traces: a file for each rank.
+
+They are Chakra's, named like ``anything.0.et``, ``anything.1.et`` and so on; or profiles of PyTorch (``.json`` or
+``.json.gz``), which say their ranks or have them in their names; or recordings of our host library (``.jsonl``).
+"""
 
 import gc
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,6 +15,7 @@ from topologies.files import FileError, read_bytes, read_text, shown_path
 from workloads.chakra.joining import Trace, joined
 from workloads.chakra.rank_trace import Communicators, Reading, read_rank
 from workloads.chakra.wire import ChakraError
+from workloads.pytorch_traces.reading import chakra_trace, is_named_like_one, rank_of
 
 MOST_BYTES = 2 << 30
 """Of one file."""
@@ -41,7 +47,8 @@ def trace_files(folder: Path) -> tuple[Path, ...]:
     """Return the files of a folder by rank. Raises ChakraError where some are missing, or are of a second trace."""
     found: dict[int, Path] = {}
     prefixes: set[str] = set()
-    for path in sorted(folder.iterdir()):
+    paths = sorted(folder.iterdir())
+    for path in paths:
         named = _NAME.fullmatch(path.name)
         if named:
             prefixes.add(named[1])
@@ -49,13 +56,28 @@ def trace_files(folder: Path) -> tuple[Path, ...]:
                 raise ChakraError(f"{shown_path(folder)}: expected one trace; {path.name!r} is of a second one")
             found[int(named[2])] = path
     if not found:
-        raise ChakraError(f"{shown_path(folder)}: has no files that are named like trace.0.et")
+        found = _profiles(path for path in paths if is_named_like_one(path))
+    if not found:
+        raise ChakraError(f"{shown_path(folder)}: has no files that are named like trace.0.et or trace.0.json")
     if len(found) > MOST_RANKS:
         raise ChakraError(f"{shown_path(folder)}: has {len(found):,} ranks, more than {MOST_RANKS:,}")
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
     if missing is not None:
         raise ChakraError(f"{shown_path(folder)}: has {len(found)} traces, but none of rank {missing}")
     return tuple(found[rank] for rank in range(len(found)))
+
+
+def _profiles(paths: Iterable[Path]) -> dict[int, Path]:
+    """Return profiles of PyTorch by rank."""
+    found: dict[int, Path] = {}
+    for path in paths:
+        rank = rank_of(path)
+        if rank is None:
+            raise ChakraError(f"{shown_path(path)}: neither says its rank nor has it in its name")
+        if rank in found:
+            raise ChakraError(f"{shown_path(path)}: is of rank {rank}, as {found[rank].name!r} is")
+        found[rank] = path
+    return found
 
 
 def forget_traces() -> None:
@@ -89,7 +111,8 @@ def _read(
     gc.disable()
     try:
         ranks = [
-            read_rank(read_bytes(path, MOST_BYTES), path, rank, reading, described) for rank, path in enumerate(paths)
+            read_rank(_content(path, rank, described), path, rank, reading, described)
+            for rank, path in enumerate(paths)
         ]
         return joined(ranks)
     except FileError as error:
@@ -97,3 +120,7 @@ def _read(
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _content(path: Path, rank: int, groups: Communicators) -> bytes:
+    return read_bytes(path, MOST_BYTES) if _NAME.fullmatch(path.name) else chakra_trace(path, rank, groups)

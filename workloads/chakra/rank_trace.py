@@ -42,11 +42,16 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How traces are read; ``flops_per_s`` is the speed for nodes with operations and no duration."""
+    """How traces are read.
+
+    ``flops_per_s`` is the speed for nodes with operations and no duration; ``memory_bytes_per_s`` that of the memory
+    that they read and write, without which it takes no time.
+    """
 
     in_order: bool = True
     merge_s: float = 0.0
     flops_per_s: float | None = None
+    memory_bytes_per_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -167,12 +172,17 @@ def _is_cpu(raw: bytes, path: Path, rank: int, node_id: int) -> bool:
 
 
 def _computed_micros(raw: bytes, where: str, reading: Reading) -> float:
-    operations = attributes(full_node(raw, where)).get("num_ops", 0)
-    if not isinstance(operations, int | float) or operations < 0:
-        raise ChakraError(f"{where}: num_ops is {quoted(str(operations))}")
+    """Return what a node without a duration takes, by the roofline: its operations or its bytes, what takes longer."""
+    values = attributes(full_node(raw, where))
+    operations, size_bytes = (values.get(key, 0) for key in ("num_ops", "tensor_size"))
+    for key, value in (("num_ops", operations), ("tensor_size", size_bytes)):
+        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ChakraError(f"{where}: {key} is {quoted(str(value))}")
     if operations and reading.flops_per_s is None:
         raise ChakraError(f"{where}: has {operations} operations and no duration; a device is needed")
-    return operations / (reading.flops_per_s or 1.0) * 1e6
+    moved_s = size_bytes / reading.memory_bytes_per_s if reading.memory_bytes_per_s else 0.0
+    computed_s: float = operations / (reading.flops_per_s or 1.0)
+    return max(computed_s, moved_s) * 1e6
 
 
 def _sorted(nodes: Sequence[_Parsed], path: Path, rank: int) -> list[_Parsed]:

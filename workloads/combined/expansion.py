@@ -88,8 +88,9 @@ class _Expansion:
         }
         for place, slot in in_order_of_dependence(kind, schedules, self._places):
             self._slot(place, slot, {step for step in slot if last_steps.get((place, step.chunk)) == step})
-        if workload.zero in (1, 2):
-            for place in range(num_places):
+        for place in range(num_places):
+            self._optimize(place)
+            if workload.zero in (1, 2):
                 self._gather_at_the_end(place)
         return self._builder.graph()
 
@@ -242,11 +243,23 @@ class _Expansion:
                 done += self._among_replicas(place, name, Collective.ALL_GATHER, blocks, self._previous[place])
         return done
 
+    def _optimize(self, place: int) -> None:
+        """Add the optimizer's step, when a stage's gradients are all reduced."""
+        degrees = self._ranks.degrees
+        duration_s = self._passes.optimizer_s(self._blocks_at(place), degrees.data * degrees.context)
+        if duration_s:
+            for line in self._lines:
+                self._last[line, place] += self._synchronised[place]
+                self._compute_for(line, place, "optimizer", self._hosts_of(line, place), duration_s)
+            self._synchronised[place] = tuple(done for line in self._lines for done in self._last[line, place])
+
     def _gather_at_the_end(self, place: int) -> None:
-        """Gather new parameters (ZeRO-1, ZeRO-2) when a stage's gradients are all reduced."""
-        blocks = [block for stage, at in sorted(self._places.items()) if at == place for block in self._blocks[stage]]
-        after = self._synchronised[place]
+        """Gather new parameters (ZeRO-1, ZeRO-2) when the optimizer has made them."""
+        blocks, after = self._blocks_at(place), self._synchronised[place]
         self._among_replicas(place, f"parameters {place}", Collective.ALL_GATHER, blocks, after)
+
+    def _blocks_at(self, place: int) -> list[ModelBlock]:
+        return [block for stage, at in sorted(self._places.items()) if at == place for block in self._blocks[stage]]
 
     def _name_of(self, line: Line, place: int) -> str:
         return f"{place}" if len(self._lines) == 1 else f"{place} of replica {line[0]}"

@@ -13,7 +13,7 @@ from workloads.combined.nccl import Collective
 from workloads.combined_workload import CombinedWorkload, Recomputation
 from workloads.described.description import ModelBlock, ModelDescription, Part
 from workloads.described.devices import Device
-from workloads.described.timing import device_for, times_of, total_times
+from workloads.described.timing import PassTimes, Shares, device_for, scores_s, times_of, total_times
 
 
 class Dimension(StrEnum):
@@ -33,6 +33,12 @@ class Communication:
     size_bytes: float
 
 
+ADAM_MOVED_BYTES = 30
+"""What Adam reads and writes for each parameter, in mixed precision (Rajbhandari et al., SC 2020, section 3.1).
+
+It reads the parameter, two moments and the gradient, and writes the first three, four bytes each, and a copy of two.
+"""
+
 PassStep = float | Communication
 """Seconds of computation, or a collective."""
 
@@ -40,20 +46,22 @@ PassStep = float | Communication
 def cut(model: ModelDescription, device: Device | None, num_stages: int) -> tuple[tuple[ModelBlock, ...], ...]:
     """Cut a model into stages at the block boundaries that are nearest to equal shares of its time.
 
-    Each stage computes something; blocks that take no time stay with the one before. Raises ValueError where there are
-    fewer blocks that compute than stages.
+    Each stage computes something; blocks without FLOPs and durations stay with the one before. Where one stage is left
+    over, the first has only what comes before all computation, an embedding. Raises ValueError for more stages.
     """
     units: list[list[ModelBlock]] = []
     leading: list[ModelBlock] = []
     seconds: list[float] = []
     for block in model.blocks:
-        block_s = total_times(block.parts, device).both_s
-        if block_s:
+        if any(part.numbers.flops or part.measured_s for part in block.parts):
             units.append([*leading, block])
             leading = []
-            seconds.append(block_s)
+            seconds.append(total_times(block.parts, device).both_s)
         else:
             (units[-1] if units else leading).append(block)
+    if len(units) == num_stages - 1 and len(units[0]) > 1:
+        units[0:1] = [units[0][:-1], units[0][-1:]]
+        seconds.insert(0, 0.0)
     if len(units) < num_stages:
         raise ValueError(f"expected at most the {len(units)} blocks of {model.name} that compute")
     ends = list(accumulate(seconds))
@@ -90,7 +98,7 @@ class StagePasses:
 
     def weight_gradient(self, blocks: Sequence[ModelBlock]) -> float:
         """Return the seconds of the other half of a split backward pass; nothing is communicated in it."""
-        return sum(self._seconds(part)[1] for block in blocks for part in block.parts) / 2
+        return sum(self._times(part).backward_s for block in blocks for part in block.parts) / 2
 
     def dense_bytes(self, blocks: Sequence[ModelBlock]) -> float:
         """Return the bytes of a rank's gradients, without those of experts."""
@@ -104,6 +112,17 @@ class StagePasses:
         workload = self.workload
         return experts / (workload.tensor * workload.expert) * workload.description.gradient_bytes
 
+    def optimizer_s(self, blocks: Sequence[ModelBlock], num_replicas: int) -> float:
+        """Return how long the optimizer's step takes on a rank; ZeRO divides it among the replicas."""
+        device = self._device
+        if device is None or device.memory_bytes_per_s is None:
+            return 0.0
+        dense_sharers = num_replicas if self.workload.zero else 1
+        expert_sharers = num_replicas // self.workload.expert if self.workload.zero else 1
+        gradients = self.dense_bytes(blocks) / dense_sharers + self.expert_bytes(blocks) / expert_sharers
+        parameters = gradients / self.workload.description.gradient_bytes
+        return parameters * ADAM_MOVED_BYTES / device.memory_bytes_per_s
+
     def passed_bytes(self, blocks: Sequence[ModelBlock]) -> float:
         """Return what a rank passes on after these blocks: its part of the sequence, and of the width."""
         workload = self.workload
@@ -112,15 +131,14 @@ class StagePasses:
     def _forward(self, part: Part) -> Iterator[PassStep]:
         yield from self._gathers(part)
         yield from self._routes(part)
-        yield self._seconds(part)[0]
+        yield self._times(part).forward_s
         yield from self._routes(part)
         yield from self._reductions(part)
 
     def _backward(self, part: Part, share: float) -> Iterator[PassStep]:
-        numbers = part.numbers
-        forward_s, backward_s = self._seconds(part)
-        if self.workload.recompute is Recomputation.SELECTIVE and numbers.flops:
-            yield forward_s * numbers.score_flops / numbers.flops
+        backward_s = self._times(part).backward_s
+        if self.workload.recompute is Recomputation.SELECTIVE:
+            yield scores_s(part, self._device, self._shares)
         yield from self._gathers(part)
         yield from self._routes(part)
         yield backward_s * share
@@ -149,8 +167,16 @@ class StagePasses:
     def _bytes(self, elements: int) -> float:
         return float(elements * self.workload.micro_batch * self.workload.description.element_bytes)
 
-    def _seconds(self, part: Part) -> tuple[float, float]:
+    def _times(self, part: Part) -> PassTimes:
+        return times_of(part, self._device, self._shares)
+
+    @property
+    def _device(self) -> Device | None:
+        return device_for(self.workload.description, self.workload.device)
+
+    @property
+    def _shares(self) -> Shares:
         workload = self.workload
-        times = times_of(part, device_for(workload.description, workload.device))
-        share = workload.micro_batch / (workload.tensor * workload.context)
-        return times.forward_s * share, times.backward_s * share
+        of_sequence = workload.micro_batch / workload.context
+        divided = of_sequence / workload.tensor
+        return Shares(divided, divided if workload.sequence else of_sequence)

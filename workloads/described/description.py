@@ -4,7 +4,7 @@ Parts of a model in the order of its layers are what everything else works with:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
@@ -70,11 +70,15 @@ class Image(ScenarioModel):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A layer of the model with its numbers, and its measured durations for one sample, where there are any."""
+    """A layer of the model with its numbers, and its measured durations for one sample, where there are any.
+
+    Each of its activations has ``element_bytes``.
+    """
 
     name: str
     numbers: LayerNumbers
     measured_s: tuple[float, float] | None = None
+    element_bytes: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,7 @@ class ModelDescription(ScenarioModel):
         for layer in self.layers:
             for repetition in range(layer.repeat if isinstance(layer, Block) else 1):
                 parts, shape = _parts(layer, shape, _name(layer))
+                parts = tuple(replace(part, element_bytes=self.element_bytes) for part in parts)
                 is_repeated = isinstance(layer, Block) and layer.repeat > 1
                 name = f"{_name(layer)} {repetition}" if is_repeated else _name(layer)
                 blocks.append(ModelBlock(name, parts, shape))

@@ -42,11 +42,16 @@ NVLINK_GBPS: Mapping[DeviceName, float] = {
 
 
 class Device(ScenarioModel):
-    """A GPU: one of the table by ``name``, or ``flops_per_s``; layers reach the fraction ``efficiency`` of that."""
+    """A GPU: one of the table by ``name``, or ``flops_per_s``; layers reach the fraction ``efficiency`` of that.
+
+    With ``memory_bytes_per_s`` norms, sums, activation functions and stored scores take the time that memory needs to
+    read and write them; without it they take none.
+    """
 
     name: DeviceName | None = None
     flops_per_s: PositiveNumber | None = Field(default=None, validate_default=True)
     efficiency: Annotated[Number, Field(gt=0, le=1)]
+    memory_bytes_per_s: PositiveNumber | None = None
 
     @field_validator("flops_per_s")
     @classmethod

@@ -16,6 +16,26 @@ from workloads.field_types import Name, PositiveSeconds, ScenarioModel
 Dimension = Annotated[int, Field(strict=True, gt=0, le=2**31)]
 Flag = Annotated[bool, Field(strict=True)]
 
+NORM_PASSES = 2
+"""How often a norm's numbers pass memory: they are read, and written."""
+SUM_PASSES = 3
+"""Those of a layer's result, added to what it got: both are read, the sum is written."""
+SCORE_PASSES = 6
+"""Those of scores that are stored: a product writes them; softmax and dropout read and write them; a product reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedElements:
+    """Numbers that a forward pass reads from a GPU's memory and writes to it, apart from its matrix products.
+
+    ``scores`` are attention's, where they are stored. ``divided`` are those of activation functions, which tensor
+    parallelism divides; ``whole`` those of norms and sums, which every rank has unless the sequence is divided, too.
+    """
+
+    scores: int = 0
+    divided: int = 0
+    whole: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class LayerNumbers:
@@ -25,7 +45,8 @@ class LayerNumbers:
     ``active_parameters`` are those that a token meets. The rest is what parallelism asks for: ``expert_parameters`` of
     the ``num_experts`` among whom tokens are routed, and ``routed_elements`` that go to them; ``key_value_elements``
     that other parts of the sequence attend to; ``reduced_elements`` that tensor parallelism sums up after the layer,
-    and ``divisible``, what its ranks divide among each other, each by its key.
+    and ``divisible``, what its ranks divide among each other, each by its key. ``moved`` is what memory reads and
+    writes.
     """
 
     parameters: int
@@ -39,6 +60,7 @@ class LayerNumbers:
     key_value_elements: int = 0
     reduced_elements: int = 0
     divisible: tuple[tuple[str, int], ...] = ()
+    moved: MovedElements = MovedElements()
 
 
 class Layer(ScenarioModel):
@@ -83,14 +105,14 @@ class Norm(Layer):
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer."""
         parameters = shape.width * (1 + self.bias)
-        return LayerNumbers(parameters, 0, shape, parameters)
+        return LayerNumbers(parameters, 0, shape, parameters, moved=MovedElements(whole=NORM_PASSES * shape.elements))
 
 
 class Attention(Layer):
     """Self-attention with its four projections; fewer ``key_value_heads`` than heads are grouped-query attention.
 
     ``head_width`` is by default the width, divided by the heads. With ``causal`` a token attends to half of the others
-    on average.
+    on average. ``stored_scores`` are written to memory and read again, as before FlashAttention.
     """
 
     type: Literal["attention"] = "attention"
@@ -99,6 +121,7 @@ class Attention(Layer):
     head_width: Dimension | None = None
     bias: Flag = False
     causal: Flag = True
+    stored_scores: Flag = False
 
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer. Raises ShapeError where heads do not divide."""
@@ -122,6 +145,10 @@ class Attention(Layer):
             key_value_elements=2 * shape.tokens * narrow,
             reduced_elements=shape.elements,
             divisible=(("heads", self.heads),),
+            moved=MovedElements(
+                scores=SCORE_PASSES * self.heads * shape.tokens**2 * self.stored_scores,
+                whole=SUM_PASSES * shape.elements,
+            ),
         )
 
 
@@ -162,6 +189,7 @@ class LatentAttention(Layer):
             key_value_elements=shape.tokens * (self.key_value_rank + self.rotary_width),
             reduced_elements=shape.elements,
             divisible=(("heads", self.heads),),
+            moved=MovedElements(whole=SUM_PASSES * shape.elements),
         )
 
 
@@ -185,6 +213,9 @@ class Mlp(Layer):
             parameters,
             reduced_elements=shape.elements,
             divisible=(("hidden", self.hidden),),
+            moved=MovedElements(
+                divided=(2 + self.gated) * shape.tokens * self.hidden, whole=SUM_PASSES * shape.elements
+            ),
         )
 
 
@@ -216,6 +247,10 @@ class MixtureOfExperts(Layer):
             routed_elements=self.active * shape.elements,
             reduced_elements=shape.elements,
             divisible=(("hidden", self.hidden),),
+            moved=MovedElements(
+                divided=(2 + self.gated) * (self.active + self.shared) * shape.tokens * self.hidden,
+                whole=SUM_PASSES * shape.elements,
+            ),
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from emulator.compiler.tables import Resources
+from emulator.compiler.resources import Resources
 from emulator.entries import (
     ActionCall,
     AlreadyExistsError,

@@ -33,7 +33,7 @@ from emulator.tracing.steps import (
 from emulator.tracing.text import as_json, as_text
 from tests.bmv2.replication_sessions import CLONE, FOREVER, GROUP, MULTICAST, RECIRCULATE, RESUBMIT, request
 from tests.bmv2.small_programs import LOOPS
-from tests.emulator.drawn_programs import drawn
+from tests.emulator.drawn.scenarios import drawn
 from tests.emulator.fabrics import advance, dumbbell, emulated, five_tuple, prioritise, star
 from tests.emulator.interpreter import DROP_PORT, Interpreter
 from tests.emulator.lone_switch import LoneSwitch

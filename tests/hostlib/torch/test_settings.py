@@ -33,6 +33,13 @@ def test_the_environment_has_what_the_arguments_lack(monkeypatch: pytest.MonkeyP
     assert found == Settings(("controller:4790",), "llama", Credentials(token="theirs"), "secret", 5)
 
 
+def test_the_folder_of_recordings() -> None:
+    environment = {"TRAINYARD_TRACE_FOLDER": "recorded"}
+    assert Settings.found(environment=environment).trace_folder == "recorded"
+    assert Settings.found(trace_folder="mine", environment=environment).trace_folder == "mine"
+    assert Settings.found(environment={}).trace_folder is None
+
+
 def test_an_address_that_is_none_is_named() -> None:
     with pytest.raises(ValueError, match=r"address: expected HOST:PORT .* got 'controller'"):
         Settings.found("localhost:1, controller", environment={})

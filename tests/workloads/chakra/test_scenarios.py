@@ -32,6 +32,21 @@ def test_an_iteration_takes_what_the_trace_says(tmp_path: Path) -> None:
     assert result.gpu_utilisation == pytest.approx(1.5 / 11.5, rel=1e-3)
 
 
+def test_each_step_of_a_ring_has_its_latency(tmp_path: Path) -> None:
+    result = ty.run(written(tmp_path, step_latency_s=2e-3), on="simulator", policy="ecmp", progress=False)
+    # A ring of two hosts reduces in two steps.
+    assert result.jobs[0].iteration_time_s == pytest.approx(15.5e-3, rel=1e-3)
+
+
+def test_what_has_operations_takes_the_longer_of_computing_and_reading(tmp_path: Path) -> None:
+    path = written(tmp_path, device={"flops_per_s": 1e12, "efficiency": 1.0}, memory_bytes_per_s=1e9)
+    bound_by_memory = compute(1, 0, num_ops=10**9, tensor_size=3 * 10**6)
+    bound_by_operations = compute(2, 0, 1, num_ops=5 * 10**9, tensor_size=10**6)
+    write(tmp_path / "mine", *[[bound_by_memory, bound_by_operations]] * 2)
+    result = ty.run(path, on="simulator", policy="ecmp", progress=False)
+    assert result.jobs[0].iteration_time_s == pytest.approx(8e-3, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("gpus_per_host", "keys", "problem"),
     [

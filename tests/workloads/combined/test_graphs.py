@@ -137,3 +137,16 @@ def test_a_job_runs_on_a_fabric_and_takes_longer_than_without_communication() ->
     (job,) = training_jobs(scenario, fabric)
     alone = run_isolated(job, Routing(fabric, {"t0": 1}))
     assert alone.iteration_time_s > duration_s(job.graph)
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+def test_the_optimizer_waits_for_gradients_and_new_parameters_for_it(zero: int) -> None:
+    device = {"name": "h100", "efficiency": 0.5, "memory_bytes_per_s": 1e12}
+    of = graph(2, tensor=8, batch=2, zero=zero, device=device)
+    steps = [number for number, task in enumerate(of.tasks) if getattr(task, "name", None) == "optimizer"]
+    assert len(steps) == 2  # one for each replica
+    for number in steps:
+        groups = {getattr(of.tasks[earlier], "group", None) for earlier in of.tasks[number].after}
+        assert "gradients 0" in groups
+    behind = [task for task in of.tasks if getattr(task, "group", None) == "parameters 0"]
+    assert [set(steps) <= set(task.after) for task in behind] == [True] * zero

@@ -1,8 +1,10 @@
 """Stages: where models are cut, and what passes compute and send, against counts by hand."""
 
+from typing import Any
+
 import pytest
 
-from tests.workloads.combined.builders import EXPERTS, H100, LAYERS, TOKENS, WIDTH, workload
+from tests.workloads.combined.builders import EXPERTS, H100, LAYERS, MEASURED, TOKENS, WIDTH, workload
 from workloads.combined.nccl import Collective
 from workloads.combined.stages import Communication, Dimension, StagePasses, cut
 from workloads.described.catalogue import PublicModel, public_model
@@ -36,7 +38,7 @@ def test_equal_blocks_are_cut_evenly() -> None:
 
 def test_more_stages_than_blocks_are_refused() -> None:
     with pytest.raises(ValueError, match="expected at most the 8 blocks of measured that compute"):
-        cut(workload(batch=1).description, None, 9)
+        cut(workload(batch=1).description, None, 10)
 
 
 @pytest.mark.parametrize(("tensor", "context", "micro_batch"), [(1, 1, 1), (4, 1, 2), (2, 4, 3)])
@@ -95,3 +97,67 @@ def test_gradients_are_divided_by_tensor_and_expert_parallelism() -> None:
     experts = LAYERS * 8 * 3 * WIDTH * 256
     assert passes.expert_bytes(model.blocks) == experts / 8 * 2
     assert passes.dense_bytes(model.blocks) == (model.parameters - experts) / 2 * 2
+
+
+def test_one_stage_more_than_blocks_that_compute_is_the_embeddings() -> None:
+    model = public_model(PublicModel.LLAMA_3_8B)
+    stages = cut(model, Device.model_validate(H100), 34)
+    assert [block.name for block in stages[0]] == ["embedding"]
+    assert [block.name for block in stages[1]] == ["block 0"]
+    with pytest.raises(ValueError, match="expected at most the 33 blocks"):
+        cut(model, Device.model_validate(H100), 35)
+
+
+MEMORY = H100 | {"memory_bytes_per_s": 1e12}
+
+
+def memory_s(**keys: Any) -> float:
+    """Seconds of a forward pass over a GPT-3 layer that memory adds."""
+    with_memory, without = (
+        StagePasses(workload(model="gpt-3-175b", nvlink_gbps=1.0, batch=4, device=device, **keys))
+        for device in (MEMORY, H100)
+    )
+    block = [with_memory.workload.description.blocks[1]]
+    return seconds(with_memory.forward(block)) - seconds(without.forward(block))
+
+
+def test_norms_sums_and_activation_functions_take_the_time_of_their_bytes() -> None:
+    """Two norms of two passes, two sums of three, and two passes of an activation function of the fourfold width."""
+    tokens, width = 2048, 12288
+    assert memory_s() == pytest.approx(2 * tokens * width * (2 * 2 + 2 * 3 + 2 * 4) / 1e12)
+
+
+def test_tensor_parallelism_divides_norms_and_sums_with_the_sequence_alone() -> None:
+    tokens, width = 2048, 12288
+    assert memory_s(tensor=4) == pytest.approx(2 * tokens * width * (2 * 2 + 2 * 3 + 2 * 4 / 4) / 1e12)
+    assert memory_s(tensor=4, sequence=True) == pytest.approx(memory_s() / 4)
+    assert memory_s(context=2, micro_batch=2) == pytest.approx(memory_s())
+
+
+def test_backward_passes_move_half_as_much_again() -> None:
+    with_memory, without = (
+        StagePasses(workload(model="gpt-3-175b", nvlink_gbps=1.0, batch=4, device=device)) for device in (MEMORY, H100)
+    )
+    block = [with_memory.workload.description.blocks[1]]
+    extra_s = seconds(with_memory.backward(block)) - seconds(without.backward(block))
+    assert extra_s == pytest.approx(1.5 * memory_s())
+
+
+def test_stored_scores_pass_memory_six_times_and_again_when_recomputed() -> None:
+    layer = {"type": "attention", "heads": 8, "stored_scores": True, "causal": False}
+    model = MEASURED | {"layers": [MEASURED["layers"][0], layer]}
+    stored = StagePasses(workload(model=model, device=MEMORY, batch=1, recompute="selective"))
+    plain = StagePasses(workload(model=model, device=MEMORY, batch=1))
+    block = [stored.workload.description.blocks[1]]
+    score_s = 2 * 6 * 8 * TOKENS**2 / 1e12
+    flops = 4 * TOKENS**2 * WIDTH
+    again_s = seconds(stored.backward(block)) - seconds(plain.backward(block))
+    assert again_s == pytest.approx(score_s + flops / (989e12 * 0.5))
+
+
+@pytest.mark.parametrize(("zero", "sharers"), [(0, 1), (1, 4), (3, 4)])
+def test_adam_moves_thirty_bytes_a_parameter_and_zero_divides_them(zero: int, sharers: int) -> None:
+    passes = StagePasses(workload(model="gpt-3-175b", nvlink_gbps=1.0, batch=4, tensor=2, zero=zero, device=MEMORY))
+    model = passes.workload.description
+    assert passes.optimizer_s(model.blocks, 4) == pytest.approx(30 * model.parameters / 2 / sharers / 1e12)
+    assert StagePasses(workload(batch=1)).optimizer_s(model.blocks, 4) == 0

@@ -1,0 +1,87 @@
+"""Files that PyTorch or our host library wrote: what they are, of which rank, and what they have in them."""
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from topologies.files import FileError, read_bytes, shown_path
+from workloads.chakra.wire import ChakraError
+from workloads.pytorch_traces.device_profile import device_trace
+from workloads.pytorch_traces.host_profile import host_trace
+from workloads.pytorch_traces.profile import read_profile
+from workloads.pytorch_traces.recording import SUFFIX as RECORDED
+from workloads.pytorch_traces.recording import recorded_trace
+
+SUFFIXES = (".json", ".json.gz", RECORDED)
+MOST_BYTES = 1 << 30
+"""Of one file, once unpacked. A document takes several times as much memory."""
+_HEAD_BYTES = 64 << 10
+_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})')
+_NUMBERS = re.compile(r"\d{1,6}")
+
+
+def is_named_like_one(path: Path) -> bool:
+    """Return whether a file may be a profile or a recording by its name."""
+    return path.name.endswith(SUFFIXES)
+
+
+def rank_of(path: Path) -> int | None:
+    """Return the rank of a profile: the one that it names in its beginning, else the last number of its name.
+
+    None: it has neither. Raises ChakraError where the file cannot be read.
+    """
+    found = _RANK.search(_unpacked(path, _HEAD_BYTES, is_whole=False))
+    if found:
+        return int(found[1])
+    numbers = _NUMBERS.findall(path.name.removesuffix(".gz").removesuffix(".json").removesuffix(RECORDED))
+    return int(numbers[-1]) if numbers else None
+
+
+def chakra_trace(path: Path, rank: int, known: Mapping[str, tuple[int, ...]]) -> bytes:
+    """Return the trace of a rank as Chakra has it. ``known`` has the ranks of process groups.
+
+    Raises ChakraError, which names the file, and the rank and the event where there are some.
+    """
+    if path.name.endswith(RECORDED):
+        return recorded_trace(path, rank)
+    content = _unpacked(path, MOST_BYTES, is_whole=True)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ChakraError(f"{shown_path(path)}: rank {rank}: is truncated, or no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ChakraError(f"{shown_path(path)}: rank {rank}: is no profile of PyTorch")
+    if "traceEvents" in document:
+        profile = read_profile(document, path, rank)
+        return device_trace(profile, known) if profile.gpu else host_trace(profile, known)
+    raise ChakraError(f"{shown_path(path)}: rank {rank}: {_what_it_is(document)}")
+
+
+def _what_it_is(document: Mapping[str, Any]) -> str:
+    if "nodes" in document and "schema" in document:
+        return "an execution trace has no durations; give the profiles (Kineto) of the same ranks instead"
+    return "is no profile of PyTorch: it has no traceEvents"
+
+
+def _unpacked(path: Path, most_bytes: int, *, is_whole: bool) -> bytes:
+    try:
+        if not path.name.endswith(".gz"):
+            if is_whole:
+                return read_bytes(path, most_bytes)
+            with path.open("rb") as file:
+                return file.read(most_bytes)
+        with gzip.open(path) as file:
+            content = file.read(most_bytes + 1)
+    except FileError as error:
+        raise ChakraError(str(error)) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ChakraError(f"{shown_path(path)}: is truncated, or not packed by gzip: {error}") from error
+    except OSError as error:
+        raise ChakraError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
+    if is_whole and len(content) > most_bytes:
+        raise ChakraError(f"{shown_path(path)}: is larger than {most_bytes:,} bytes; profile fewer steps")
+    return content
