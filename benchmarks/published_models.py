@@ -124,6 +124,50 @@ PUBLISHED = (
         "forward pass, a multiplication with its addition as one",
         _multiplications,
     ),
+    Published(PublicModel.LLAMA_2_70B, "parameters", 68_976_648_192, "weights of Llama-2-70b", _ALL, _parameters),
+    Published(PublicModel.MISTRAL_7B, "parameters", 7_241_732_096, "weights of Mistral-7B-v0.1", _ALL, _parameters),
+    Published(PublicModel.QWEN_2_5_72B, "parameters", 72.7e9, "model card of Qwen2.5-72B", _ALL, _parameters),
+    Published(
+        PublicModel.GEMMA_2_9B,
+        "parameters",
+        9_242_164_736,
+        "arXiv:2408.00118, table 2, both columns",
+        _ALL,
+        _parameters,
+    ),
+    Published(PublicModel.BERT_LARGE, "parameters", 335_141_888, "weights of bert-large-uncased", _ALL, _parameters),
+    Published(PublicModel.T5_11B, "parameters", 11_307_321_344, "weights of t5-11b", _ALL, _parameters),
+    Published(PublicModel.VIT_H_14, "parameters", 632_045_800, "torchvision, ViT_H_14_Weights", _ALL, _parameters),
+    Published(
+        PublicModel.VIT_H_14,
+        "multiplications",
+        167.295e9,
+        "torchvision, ViT_H_14_Weights",
+        "forward pass, a multiplication with its addition as one",
+        _multiplications,
+    ),
+    Published(
+        PublicModel.CONVNEXT_TINY, "parameters", 28_589_128, "torchvision, ConvNeXt_Tiny_Weights", _ALL, _parameters
+    ),
+    Published(
+        PublicModel.CONVNEXT_TINY,
+        "multiplications",
+        4.456e9,
+        "torchvision, ConvNeXt_Tiny_Weights",
+        "forward pass, a multiplication with its addition as one",
+        _multiplications,
+    ),
+    Published(
+        PublicModel.EFFICIENTNET_B0, "parameters", 5_288_548, "torchvision, EfficientNet_B0_Weights", _ALL, _parameters
+    ),
+    Published(
+        PublicModel.EFFICIENTNET_B0,
+        "multiplications",
+        0.386e9,
+        "torchvision, EfficientNet_B0_Weights",
+        "forward pass, a multiplication with its addition as one",
+        _multiplications,
+    ),
 )
 """The reports' numbers."""
 

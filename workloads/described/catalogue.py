@@ -23,9 +23,18 @@ class PublicModel(StrEnum):
     MIXTRAL_8X7B = "mixtral-8x7b"
     DEEPSEEK_V3 = "deepseek-v3"
     GPT_3_175B = "gpt-3-175b"
+    LLAMA_2_70B = "llama-2-70b"
+    MISTRAL_7B = "mistral-7b"
+    QWEN_2_5_72B = "qwen-2.5-72b"
+    GEMMA_2_9B = "gemma-2-9b"
+    BERT_LARGE = "bert-large"
+    T5_11B = "t5-11b"
     RESNET_50 = "resnet-50"
     VIT_B_16 = "vit-b-16"
     VIT_L_16 = "vit-l-16"
+    VIT_H_14 = "vit-h-14"
+    CONVNEXT_TINY = "convnext-tiny"
+    EFFICIENTNET_B0 = "efficientnet-b0"
 
 
 @cache

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from topologies.problems import Location, Problem, validation_error
 from workloads.described.devices import Device
-from workloads.described.image_layers import Convolution, GlobalPool, Patches, Pool
+from workloads.described.image_layers import Convolution, GlobalPool, Patches, Pool, SqueezeExcitation
 from workloads.described.layers import (
     Attention,
     Dimension,
@@ -34,7 +34,7 @@ MOST_LAYERS = 10_000
 
 _SIMPLE = (
     Embedding | Norm | Attention | LatentAttention | Mlp | MixtureOfExperts | Linear | Given
-    | Convolution | Pool | GlobalPool | Patches
+    | Convolution | Pool | GlobalPool | Patches | SqueezeExcitation
 )  # fmt: skip
 
 

@@ -48,6 +48,20 @@ class Pool(Layer):
         return LayerNumbers(0, 0, Shape.of_image(size, shape.width), 0)
 
 
+class SqueezeExcitation(Layer):
+    """A weight for each channel, from their means through two projections with ``squeeze`` numbers between them."""
+
+    type: Literal["squeeze_excitation"] = "squeeze_excitation"
+    squeeze: Dimension
+
+    def numbers(self, shape: Shape) -> LayerNumbers:
+        """Return the numbers of the layer."""
+        as_image(shape, "squeeze_excitation")
+        weights = 2 * shape.width * self.squeeze
+        parameters = weights + self.squeeze + shape.width
+        return LayerNumbers(parameters, 2 * weights, shape, parameters)
+
+
 class GlobalPool(Layer):
     """The mean over the whole image: one token, as wide as the image has channels."""
 

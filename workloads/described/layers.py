@@ -79,12 +79,13 @@ class Layer(ScenarioModel):
 
 
 class Embedding(Layer):
-    """A vector for every word of a vocabulary, and with ``positions`` one for every place."""
+    """A vector for every word of a vocabulary; with ``positions`` one for every place, with ``segments`` for those."""
 
     type: Literal["embedding"] = "embedding"
     vocabulary: Dimension
     width: Dimension
     positions: Dimension | None = None
+    segments: Annotated[int, Field(strict=True, ge=0, le=2**31)] = 0
 
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer. Raises ShapeError unless it gets words."""
@@ -92,7 +93,7 @@ class Embedding(Layer):
             raise ShapeError(None, f"an embedding must be the first layer, and needs tokens, but gets {shape}")
         if self.positions is not None and self.positions < shape.tokens:
             raise ShapeError("positions", f"expected at least the model's {shape.tokens} tokens", self.positions)
-        parameters = (self.vocabulary + (self.positions or 0)) * self.width
+        parameters = (self.vocabulary + (self.positions or 0) + self.segments) * self.width
         return LayerNumbers(parameters, 0, Shape(shape.tokens, self.width), parameters)
 
 
@@ -112,7 +113,9 @@ class Attention(Layer):
     """Self-attention with its four projections; fewer ``key_value_heads`` than heads are grouped-query attention.
 
     ``head_width`` is by default the width, divided by the heads. With ``causal`` a token attends to half of the others
-    on average. ``stored_scores`` are written to memory and read again, as before FlashAttention.
+    on average, and with a ``window`` to so many before it at most. With ``memory_tokens`` it attends to all of so many
+    tokens of another row, of the same width: cross-attention. ``qkv_bias`` is one of all projections but the last.
+    ``stored_scores`` are written to memory and read again, as before FlashAttention.
     """
 
     type: Literal["attention"] = "attention"
@@ -120,8 +123,18 @@ class Attention(Layer):
     key_value_heads: Dimension | None = None
     head_width: Dimension | None = None
     bias: Flag = False
+    qkv_bias: Flag = False
     causal: Flag = True
+    window: Dimension | None = None
+    memory_tokens: Dimension | None = None
     stored_scores: Flag = False
+
+    @field_validator("window", "memory_tokens")
+    @classmethod
+    def _fits_the_mask(cls, tokens: int | None, info: ValidationInfo) -> int | None:
+        if tokens is not None and info.data.get("causal") != (info.field_name == "window"):
+            raise ValueError("expected only with causal: " + ("true" if info.field_name == "window" else "false"))
+        return tokens
 
     def numbers(self, shape: Shape) -> LayerNumbers:
         """Return the numbers of the layer. Raises ShapeError where heads do not divide."""
@@ -134,19 +147,23 @@ class Attention(Layer):
         divided(self.heads, key_value_heads, "key_value_heads", expected)
         inner, narrow = self.heads * head_width, key_value_heads * head_width
         weights = shape.width * (2 * inner + 2 * narrow)
-        parameters = weights + (inner + 2 * narrow + shape.width) * self.bias
-        scores = _score_flops(shape.tokens, self.heads * 2 * head_width, self.causal)
+        biases = (inner + 2 * narrow) * (self.bias or self.qkv_bias) + shape.width * self.bias
+        parameters = weights + biases
+        memory = self.memory_tokens or shape.tokens
+        pairs = _attended_pairs(shape.tokens, memory, self.causal, self.window)
+        scores = round(4 * pairs * self.heads * head_width)
+        own = shape.width * 2 * inner
         return LayerNumbers(
             parameters,
-            2 * shape.tokens * weights + scores,
+            2 * (shape.tokens * own + memory * (weights - own)) + scores,
             shape,
             parameters,
             scores,
-            key_value_elements=2 * shape.tokens * narrow,
+            key_value_elements=2 * memory * narrow,
             reduced_elements=shape.elements,
             divisible=(("heads", self.heads),),
             moved=MovedElements(
-                scores=SCORE_PASSES * self.heads * shape.tokens**2 * self.stored_scores,
+                scores=SCORE_PASSES * self.heads * shape.tokens * memory * self.stored_scores,
                 whole=SUM_PASSES * shape.elements,
             ),
         )
@@ -179,7 +196,8 @@ class LatentAttention(Layer):
             + self.heads * self.value_width * shape.width
         )
         parameters = weights + self.query_rank + self.key_value_rank
-        scores = _score_flops(shape.tokens, self.heads * (key_width + self.value_width), self.causal)
+        pairs = _attended_pairs(shape.tokens, shape.tokens, self.causal)
+        scores = round(2 * pairs * self.heads * (key_width + self.value_width))
         return LayerNumbers(
             parameters,
             2 * shape.tokens * weights + scores,
@@ -295,7 +313,9 @@ class Given(Layer):
         return LayerNumbers(self.parameters, round(self.flops), output, self.parameters)
 
 
-def _score_flops(tokens: int, width: int, causal: bool) -> int:
-    """Return the FLOPs of scores and weighted values; ``width`` is that of a token's keys and values in all heads."""
-    full = 2 * tokens * tokens * width
-    return full // 2 if causal else full
+def _attended_pairs(tokens: int, memory_tokens: int, causal: bool, window: int | None = None) -> float:
+    """Return how many pairs of tokens attention has; a causal one half of all, without those outside its window."""
+    if not causal:
+        return tokens * memory_tokens
+    reach = min(window or tokens, tokens)
+    return tokens * reach - reach**2 / 2

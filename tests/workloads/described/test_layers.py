@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from workloads.described.catalogue import PublicModel, public_model
 from workloads.described.description import ModelDescription
@@ -45,6 +46,44 @@ def test_fewer_key_value_heads_are_smaller_projections() -> None:
 def test_a_causal_token_attends_to_half() -> None:
     whole = embedded({"type": "attention", "heads": 4, "causal": False})
     assert whole.score_flops == 2 * embedded({"type": "attention", "heads": 4}).score_flops
+
+
+def test_a_window_leaves_out_pairs_that_are_further_apart() -> None:
+    windowed = embedded({"type": "attention", "heads": 4, "window": 4})
+    # Ten tokens, of which each attends to the last four: 10 * 4 - 4 * 4 / 2 pairs, as half of all for a window of ten.
+    assert windowed.score_flops == 4 * 32 * 8
+    assert embedded({"type": "attention", "heads": 4, "window": 20}).score_flops == 10 * 10 * 2 * 8
+
+
+def test_cross_attention_has_keys_and_values_of_the_other_row() -> None:
+    crossed = embedded({"type": "attention", "heads": 4, "causal": False, "memory_tokens": 30})
+    assert crossed.score_flops == 4 * 10 * 30 * 8
+    assert crossed.forward_flops - crossed.score_flops == 2 * (10 * 2 * 8 * 8 + 30 * 2 * 8 * 8)
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"), [({"window": 4, "causal": False}, "true"), ({"memory_tokens": 4}, "false")]
+)
+def test_windows_are_of_causal_attention_and_other_rows_are_not(keys: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(ValidationError, match=f"expected only with causal: {wanted}"):
+        embedded({"type": "attention", "heads": 4, **keys})
+
+
+def test_biases_before_attention_alone() -> None:
+    attention = {"type": "attention", "heads": 4, "key_value_heads": 2}
+    plain, before, all_of_them = (embedded(attention | keys) for keys in ({}, {"qkv_bias": True}, {"bias": True}))
+    assert before.parameters - plain.parameters == 8 + 2 * 4
+    assert all_of_them.parameters - before.parameters == 8
+
+
+def test_squeezing_has_two_projections_of_one_token() -> None:
+    def of(*layers: dict[str, Any]) -> ModelDescription:
+        stem = {"type": "convolution", "outputs": 6, "kernel": 1}
+        return model(stem, *layers, image={"size": 5})
+
+    squeezed = of({"type": "squeeze_excitation", "squeeze": 2})
+    assert squeezed.parameters - of().parameters == 2 * 6 * 2 + 2 + 6
+    assert squeezed.forward_flops - of().forward_flops == 2 * 2 * 6 * 2
 
 
 def test_only_active_experts_compute() -> None:
