@@ -141,13 +141,14 @@ class EmulatedFabric:
         loop = self._programs.loop
         while True:
             self._make_room()
-            self._state.scalars[s.IDLE_UNTIL_PS] = s.NONE
-            pause_ps = min(until_ps, max(self.now_ps, self._timers.next_ps))
+            scalars = self._state.scalars
+            scalars[s.IDLE_UNTIL_PS] = s.NONE
+            pause_ps = min(until_ps, max(int(scalars[s.NOW_PS]), self._timers.next_ps))
             self._parts.run(loop, self._arena.words, pause_ps)
             self._collect()
             if completions := self._parts.take_completions():
                 return completions
-            if self._state.scalars[s.IDLE_UNTIL_PS] == pause_ps:
+            if scalars[s.IDLE_UNTIL_PS] == pause_ps:
                 self._timers.run(pause_ps)
                 if pause_ps == until_ps:
                     return ()

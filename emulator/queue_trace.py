@@ -11,19 +11,20 @@ class QueueTrace:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._rows: list[TraceRow] = []
+        self._is_kept = len(parts.first.trace) > 0
 
     @property
     def is_nearly_full(self) -> bool:
         """Whether a single event might overfill an array."""
-        return any(
-            len(state.trace) and state.scalars[s.TRACED] + s.RESERVE > len(state.trace) for state in self._parts.states
+        return self._is_kept and any(
+            state.scalars[s.TRACED] + s.RESERVE > len(state.trace) for state in self._parts.states
         )
 
     def collect(self) -> None:
         """Move rows out of the engine's arrays."""
+        if not self._is_kept:
+            return
         for state in self._parts.states:
-            if not state.scalars[s.TRACED]:
-                continue
             for time_ps, kind, *rest in state.trace[: state.scalars[s.TRACED]].tolist():
                 self._rows.append(TraceRow(time_ps, TraceKind(kind), *rest))
             state.scalars[s.TRACED] = 0

@@ -123,10 +123,12 @@ def _between_hosts(task: TraceCollective, at: Counter[str], host_of: Sequence[st
         case None:
             yield (host_of[task.ranks[0]], host_of[task.ranks[1]]), size_bytes
         case CollectiveType.ALL_TO_ALL:
-            for source, senders in at.items():
+            given = task.given_bytes or (size_bytes,) * n
+            for source in at:
+                sent = sum(each for rank, each in zip(task.ranks, given, strict=True) if host_of[rank] == source)
                 for destination, receivers in at.items():
                     if source != destination:
-                        yield (source, destination), senders * receivers * size_bytes / n
+                        yield (source, destination), sent * receivers / n
         case CollectiveType.GATHER | CollectiveType.SCATTER:
             root = host_of[task.root]
             share = 1.0 if task.type is CollectiveType.GATHER else 1 / n

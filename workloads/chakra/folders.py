@@ -1,7 +1,8 @@
 """Folders of traces: a file for each rank.
 
 They are Chakra's, named like ``anything.0.et``, ``anything.1.et`` and so on; or profiles of PyTorch (``.json`` or
-``.json.gz``), which say their ranks or have them in their names; or recordings of our host library (``.jsonl``).
+``.json.gz``), which say their ranks or have them in their names, with execution traces beside them or without; or
+recordings of our host library (``.jsonl``).
 """
 
 import gc
@@ -15,7 +16,7 @@ from topologies.files import FileError, read_bytes, read_text, shown_path
 from workloads.chakra.joining import Trace, joined
 from workloads.chakra.rank_trace import Communicators, Reading, read_rank
 from workloads.chakra.wire import ChakraError
-from workloads.pytorch_traces.reading import chakra_trace, is_named_like_one, rank_of
+from workloads.pytorch_traces.reading import chakra_trace, is_execution_trace, is_named_like_one, rank_of
 
 MOST_BYTES = 2 << 30
 """Of one file."""
@@ -44,7 +45,11 @@ def read_trace(folder: Path, reading: Reading | None = None, groups: Path | None
 
 
 def trace_files(folder: Path) -> tuple[Path, ...]:
-    """Return the files of a folder by rank. Raises ChakraError where some are missing, or are of a second trace."""
+    """Return the files of a folder by rank, and behind them the execution traces that complete them.
+
+    Raises ChakraError where some are missing, or are of a second trace.
+    """
+    beside: tuple[Path, ...] = ()
     found: dict[int, Path] = {}
     prefixes: set[str] = set()
     paths = sorted(folder.iterdir())
@@ -56,7 +61,10 @@ def trace_files(folder: Path) -> tuple[Path, ...]:
                 raise ChakraError(f"{shown_path(folder)}: expected one trace; {path.name!r} is of a second one")
             found[int(named[2])] = path
     if not found:
-        found = _profiles(path for path in paths if is_named_like_one(path))
+        named_so = [path for path in paths if is_named_like_one(path)]
+        profiles = [path for path in named_so if not is_execution_trace(path)]
+        found = _by_rank(profiles or named_so)
+        beside = tuple(path for path in named_so if profiles and path not in profiles)
     if not found:
         raise ChakraError(f"{shown_path(folder)}: has no files that are named like trace.0.et or trace.0.json")
     if len(found) > MOST_RANKS:
@@ -64,11 +72,11 @@ def trace_files(folder: Path) -> tuple[Path, ...]:
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
     if missing is not None:
         raise ChakraError(f"{shown_path(folder)}: has {len(found)} traces, but none of rank {missing}")
-    return tuple(found[rank] for rank in range(len(found)))
+    return (*(found[rank] for rank in range(len(found))), *beside)
 
 
-def _profiles(paths: Iterable[Path]) -> dict[int, Path]:
-    """Return profiles of PyTorch by rank."""
+def _by_rank(paths: Iterable[Path]) -> dict[int, Path]:
+    """Return files by rank. Raises ChakraError where one has none, or two have the same."""
     found: dict[int, Path] = {}
     for path in paths:
         rank = rank_of(path)
@@ -106,13 +114,24 @@ def _read(
 ) -> Trace:
     """Read files; once while they stay as they are."""
     described = dict(groups)
+    is_chakra = _NAME.fullmatch(paths[0].name) is not None
     was_enabled = gc.isenabled()
     # Millions of small objects without a circle; looking for one takes a fifth of the time.
     gc.disable()
     try:
+        beside = _by_rank(path for path in paths if not is_chakra and is_execution_trace(path))
+        if len(beside) == len(paths):
+            beside = {}
+        files = [path for path in paths if path not in beside.values()]
         ranks = [
-            read_rank(_content(path, rank, described), path, rank, reading, described)
-            for rank, path in enumerate(paths)
+            read_rank(
+                read_bytes(path, MOST_BYTES) if is_chakra else chakra_trace(path, rank, described, beside.get(rank)),
+                path,
+                rank,
+                reading,
+                described,
+            )
+            for rank, path in enumerate(files)
         ]
         return joined(ranks)
     except FileError as error:
@@ -120,7 +139,3 @@ def _read(
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _content(path: Path, rank: int, groups: Communicators) -> bytes:
-    return read_bytes(path, MOST_BYTES) if _NAME.fullmatch(path.name) else chakra_trace(path, rank, groups)

@@ -28,7 +28,8 @@ class TraceComputation(NamedTuple):
 class TraceCollective:
     """A collective of ranks, or bytes from the first rank to the second where there is no ``type``.
 
-    ``size_bytes`` is what each rank gives; ``root`` is the rank that others gather to, or get from.
+    ``size_bytes`` is what each rank gives; ``root`` is the rank that others gather to, or get from. Where ranks of an
+    all-to-all give different sizes, ``given_bytes`` has them in the order of ``ranks``, and ``size_bytes`` the largest.
     """
 
     type: CollectiveType | None
@@ -36,6 +37,7 @@ class TraceCollective:
     size_bytes: int
     root: int
     after: tuple[int, ...]
+    given_bytes: tuple[int, ...] = ()
 
 
 TraceTask = TraceComputation | TraceCollective
@@ -135,12 +137,13 @@ def _same_everywhere(
 def _agree(traces: Sequence[RankTrace], one: _Place, other: _Place) -> None:
     """Check that two parts of one communication are of the same type and size."""
     first, second = _communication(traces, one), _communication(traces, other)
+    may_differ = first.collective is second.collective is CollectiveType.ALL_TO_ALL
     for what, here, there in (
         ("type", first.collective, second.collective),
         ("size", first.size_bytes, second.size_bytes),
         ("root", first.root, second.root),
     ):
-        if here != there:
+        if here != there and not (may_differ and what == "size"):
             shown = [value.name if isinstance(value, CollectiveType) else str(value) for value in (here, there)]
             raise ChakraError(
                 f"{_where(traces, other)}: its {what} is {shown[1]}, but {shown[0]} on rank {one[0]}, node {first.node}"
@@ -281,10 +284,13 @@ class _Ordering:
         ranks = task.ranks or self._everyone
         if task.type is NodeType.RECEIVE or task.collective is CollectiveType.BARRIER:
             return None
-        if len(ranks) == 1 or not task.size_bytes:
+        sizes = {on: _communication(self._traces, (on, part)).size_bytes for on, part in self._parts.get(number) or ()}
+        largest = max((task.size_bytes, *sizes.values()))
+        if len(ranks) == 1 or not largest:
             return None
         root = ranks[0] if task.root is None else task.root
-        return TraceCollective(task.collective, ranks, task.size_bytes, root, after)
+        given = tuple(sizes[each] for each in ranks) if len(set(sizes.values())) > 1 else ()
+        return TraceCollective(task.collective, ranks, largest, root, after, given)
 
     def _circle(self, numbers: Sequence[int]) -> str:
         places = [_where(self._traces, self._place(number)) for number in numbers]

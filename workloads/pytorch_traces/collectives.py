@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workloads.chakra.wire import CollectiveType
+from workloads.pytorch_traces.execution_trace import INPUT_BYTES
 
 BARRIER_NAMES = frozenset({"barrier", "allreduce_barrier", "monitored_barrier"})
 NOT_COMMUNICATION = frozenset({"wait", "init", "coalesced", "", "end", "start"})
@@ -67,7 +68,10 @@ def element_bytes(name: str) -> int | None:
 
 
 def input_bytes(arguments: Mapping[str, Any]) -> int | None:
-    """Return the bytes of an operation's first tensor, or list of tensors, from a profile; None: it has no shapes."""
+    """Return the bytes of an operation's first tensor, or list of tensors; None: its arguments do not say them."""
+    known = arguments.get(INPUT_BYTES)
+    if type(known) is int:
+        return known
     dimensions, types = arguments.get("Input Dims"), arguments.get("Input type")
     if not isinstance(dimensions, list) or not isinstance(types, list) or not dimensions or not types:
         return None

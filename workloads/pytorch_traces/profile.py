@@ -62,8 +62,13 @@ class Profile:
         return f"{shown_path(self.path)}: rank {self.rank}, node {number}"
 
 
-def read_profile(document: Mapping[str, Any], path: Path, rank: int) -> Profile:
-    """Return the profile in a document. Raises ChakraError, which names file, rank and event."""
+def read_profile(
+    document: Mapping[str, Any], path: Path, rank: int, more: Mapping[int, Mapping[str, Any]] | None = None
+) -> Profile:
+    """Return the profile in a document. ``more`` has arguments by ``Record function id``, for events that lack them.
+
+    Raises ChakraError, which names file, rank and event.
+    """
     listed = document.get("traceEvents")
     if not isinstance(listed, list):
         raise ChakraError(f"{shown_path(path)}: rank {rank}: traceEvents is no list")
@@ -82,7 +87,8 @@ def read_profile(document: Mapping[str, Any], path: Path, rank: int) -> Profile:
             else None
         )
         if kind is not None:
-            found[kind].append(_event(event, number, f"{shown_path(path)}: rank {rank}, node {number}"))
+            where = f"{shown_path(path)}: rank {rank}, node {number}"
+            found[kind].append(_event(event, number, where, more or {}))
     for events in found.values():
         events.sort(key=lambda event: (event.begin, -event.duration))
     if not found["cpu"] and not found["gpu"]:
@@ -102,7 +108,7 @@ def read_profile(document: Mapping[str, Any], path: Path, rank: int) -> Profile:
     )
 
 
-def _event(event: Mapping[str, Any], number: int, where: str) -> Event:
+def _event(event: Mapping[str, Any], number: int, where: str, more: Mapping[int, Mapping[str, Any]]) -> Event:
     begin, duration = event.get("ts"), event.get("dur", 0)
     for key, value in (("ts", begin), ("dur", duration)):
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
@@ -111,6 +117,10 @@ def _event(event: Mapping[str, Any], number: int, where: str) -> Event:
     if not 0 <= duration <= _LONGEST_MICROS:
         raise ChakraError(f"{where}: its duration is {duration} µs")
     arguments = event.get("args")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    identity = arguments.get("Record function id")
+    if isinstance(identity, int) and identity in more:
+        arguments = {**more[identity], **arguments}
     return Event(
         number,
         str(event.get("cat")),
@@ -118,7 +128,7 @@ def _event(event: Mapping[str, Any], number: int, where: str) -> Event:
         (str(event.get("pid")), str(event.get("tid"))),
         float(begin),
         float(duration),
-        arguments if isinstance(arguments, dict) else {},
+        arguments,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from topologies.files import FileError, read_bytes, shown_path
 from workloads.chakra.wire import ChakraError
 from workloads.pytorch_traces.device_profile import device_trace
+from workloads.pytorch_traces.execution_trace import Described, read_execution_trace
 from workloads.pytorch_traces.host_profile import host_trace
 from workloads.pytorch_traces.profile import read_profile
 from workloads.pytorch_traces.recording import SUFFIX as RECORDED
@@ -21,6 +22,7 @@ MOST_BYTES = 1 << 30
 """Of one file, once unpacked. A document takes several times as much memory."""
 _HEAD_BYTES = 64 << 10
 _RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})')
+_EXECUTION = re.compile(rb'\s*\{\s*"schema"\s*:\s*"\d')
 _NUMBERS = re.compile(r"\d{1,6}")
 
 
@@ -41,13 +43,34 @@ def rank_of(path: Path) -> int | None:
     return int(numbers[-1]) if numbers else None
 
 
-def chakra_trace(path: Path, rank: int, known: Mapping[str, tuple[int, ...]]) -> bytes:
-    """Return the trace of a rank as Chakra has it. ``known`` has the ranks of process groups.
+def is_execution_trace(path: Path) -> bool:
+    """Return whether a file is an execution trace of PyTorch. Raises ChakraError where it cannot be read."""
+    return bool(_EXECUTION.match(_unpacked(path, _HEAD_BYTES, is_whole=False)))
+
+
+def chakra_trace(
+    path: Path, rank: int, known: Mapping[str, tuple[int, ...]], execution_trace: Path | None = None
+) -> bytes:
+    """Return the trace of a rank as Chakra has it.
+
+    ``known`` has the ranks of process groups. An execution trace of the rank says what a profile does not.
 
     Raises ChakraError, which names the file, and the rank and the event where there are some.
     """
     if path.name.endswith(RECORDED):
         return recorded_trace(path, rank)
+    document = _document(path, rank)
+    if "traceEvents" in document:
+        more = Described()
+        if execution_trace is not None:
+            more = read_execution_trace(_document(execution_trace, rank), execution_trace, rank)
+        profile = read_profile(document, path, rank, more.arguments)
+        groups = {**more.groups, **known}
+        return device_trace(profile, groups) if profile.gpu else host_trace(profile, groups)
+    raise ChakraError(f"{shown_path(path)}: rank {rank}: {_what_it_is(document)}")
+
+
+def _document(path: Path, rank: int) -> dict[str, Any]:
     content = _unpacked(path, MOST_BYTES, is_whole=True)
     try:
         document = json.loads(content)
@@ -55,15 +78,12 @@ def chakra_trace(path: Path, rank: int, known: Mapping[str, tuple[int, ...]]) ->
         raise ChakraError(f"{shown_path(path)}: rank {rank}: is truncated, or no JSON: {error}") from error
     if not isinstance(document, dict):
         raise ChakraError(f"{shown_path(path)}: rank {rank}: is no profile of PyTorch")
-    if "traceEvents" in document:
-        profile = read_profile(document, path, rank)
-        return device_trace(profile, known) if profile.gpu else host_trace(profile, known)
-    raise ChakraError(f"{shown_path(path)}: rank {rank}: {_what_it_is(document)}")
+    return document
 
 
 def _what_it_is(document: Mapping[str, Any]) -> str:
     if "nodes" in document and "schema" in document:
-        return "an execution trace has no durations; give the profiles (Kineto) of the same ranks instead"
+        return "an execution trace has no durations; put the profiles (Kineto) of the same ranks beside it"
     return "is no profile of PyTorch: it has no traceEvents"
 
 

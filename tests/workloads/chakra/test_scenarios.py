@@ -38,6 +38,17 @@ def test_each_step_of_a_ring_has_its_latency(tmp_path: Path) -> None:
     assert result.jobs[0].iteration_time_s == pytest.approx(15.5e-3, rel=1e-3)
 
 
+def test_ranks_of_an_all_to_all_may_give_different_sizes(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    ranks = [
+        [compute(1, 1000), collective(2, CollectiveType.ALL_TO_ALL, size, 1)] for size in (50_000_000, 250_000_000)
+    ]
+    write(tmp_path / "mine", *ranks)
+    result = ty.run(path, on="simulator", policy="ecmp", progress=False)
+    # Half of the larger part goes to the other host at 100 Gbit/s.
+    assert result.jobs[0].iteration_time_s == pytest.approx(11e-3, rel=1e-3)
+
+
 def test_what_has_operations_takes_the_longer_of_computing_and_reading(tmp_path: Path) -> None:
     path = written(tmp_path, device={"flops_per_s": 1e12, "efficiency": 1.0}, memory_bytes_per_s=1e9)
     bound_by_memory = compute(1, 0, num_ops=10**9, tensor_size=3 * 10**6)

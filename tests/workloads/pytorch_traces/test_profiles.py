@@ -120,6 +120,28 @@ def test_a_rank_without_a_gpu_waits_where_nothing_runs_and_gloo_ends(tmp_path: P
     assert waits_for(trace, len(trace.tasks) - 1, trace.tasks.index(found))
 
 
+def test_an_execution_trace_says_what_the_profile_does_not(tmp_path: Path) -> None:
+    step = gloo_step()
+    for each in step:
+        each["args"] = {"Record function id": 40} if each["name"].startswith("gloo") else {}
+    with pytest.raises(ChakraError, match="nothing says what it moves"):
+        read_trace(write(tmp_path / "p", step, step))
+    node = {
+        "id": 9,
+        "name": "gloo:all_reduce",
+        "inputs": {"values": [[1, 2, 0, 250, 4, "cpu"]]},
+        "attrs": [{"name": "rf_id", "value": 40}],
+    }
+    for rank in (0, 1):
+        text = json.dumps({"schema": "1.1.1-chakra.0.0.4", "nodes": [node]})
+        (tmp_path / "p" / f"et.{rank}.json").write_text(text)
+    (found,) = collectives(read_trace(tmp_path / "p"))
+    assert (found.type, found.size_bytes) == (CollectiveType.ALL_REDUCE, 1000)
+    (tmp_path / "p" / "et.1.json").write_text('{"schema": "1.1.1-chakra.0.0.4", "nodes": [{"id": 3}')
+    with pytest.raises(ChakraError, match=r"et\.1\.json: rank 1: is truncated, or no JSON"):
+        read_trace(tmp_path / "p")
+
+
 def test_packed_profiles_and_ranks_in_names(tmp_path: Path) -> None:
     for rank in (0, 1):
         content = json.dumps({"traceEvents": overlapped_step()}).encode()
