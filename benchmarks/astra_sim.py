@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ _CYCLES = re.compile(r"sys\[\d+\] finished, (\d+) cycles")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A trace and a network, ``Ring`` or ``Switch``; collectives are cut into ``chunks``."""
+    """A trace and a network, ``Ring``, ``Switch`` or ``FullyConnected``; collectives are cut into ``chunks``."""
 
     name: str
     trace: Path
@@ -80,12 +81,12 @@ def main() -> int:
     if arguments.json:
         print_figures({**figures, **provenance(("trainyard",))}, as_json=True)
         return 0
-    print(f"{'trace':34} {'network':8} {'chunks':>6} {'unaware':>12} {'aware':>12} {'ours':>12}   ours over each")
+    print(f"{'trace':34} {'network':14} {'chunks':>6} {'unaware':>12} {'aware':>12} {'ours':>12}   ours over each")
     for row in rows:
         unaware_s, aware_s, ours = (row[key] for key in ("unaware_s", "aware_s", "ours_s"))
         times = "".join(f" {each * 1e6:9.1f} us" for each in (unaware_s, aware_s, ours))
         shares = f"{ours / unaware_s - 1:+8.2%} {ours / aware_s - 1:+8.2%}"
-        print(f"{row['trace']:34} {row['network']:8} {row['chunks']:6} {times}  {shares}")
+        print(f"{row['trace']:34} {row['network']:14} {row['chunks']:6} {times}  {shares}")
     return 0
 
 
@@ -99,6 +100,7 @@ def cases(checkout: Path, folder: Path) -> Iterator[Case]:
             (16, "Ring", 1),
             (8, "Ring", 4),
             (8, "Switch", 1),
+            (8, "FullyConnected", 1),
         ):
             yield Case(f"{kind} 1 MB", examples / kind / f"{ranks}npus_1MB", ranks, network, chunks)
     ring = checkout / "examples/system/custom_collectives/custom_ring_allreduce_8npus_1MB"
@@ -189,16 +191,16 @@ def ours_s(case: Case) -> float:
 
 
 def _topology(case: Case, hosts: tuple[str, ...]) -> Any:
-    """Return the nearest network: of a switch, or of a ring of switches with a host each."""
+    """Return the nearest network: of a switch, or of switches with a host each, in a ring or all with each other."""
     if case.network == "Switch":
         return ty.StarSpecification(kind="star", hosts=case.ranks, host_link_gbps=LINK_GBPS, delay_us=0)
     switches = tuple(f"s{rank}" for rank in range(case.ranks))
     links: list[dict[str, Any]] = [
         {"ends": (host, switch), "gbps": _ROOMY * LINK_GBPS} for host, switch in zip(hosts, switches, strict=True)
     ]
-    links += [
-        {"ends": (switches[rank], switches[(rank + 1) % case.ranks]), "gbps": LINK_GBPS} for rank in range(case.ranks)
-    ]
+    neighbours = zip(switches, (*switches[1:], switches[0]), strict=True)
+    pairs = neighbours if case.network == "Ring" else combinations(switches, 2)
+    links += [{"ends": ends, "gbps": LINK_GBPS} for ends in pairs]
     return ty.GraphSpecification.model_validate(
         {"kind": "graph", "hosts": hosts, "switches": switches, "links": links, "delay_us": 0}
     )

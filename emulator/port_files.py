@@ -79,7 +79,8 @@ class PortFiles:
         count = int(state.scalars[s.RECORDED])
         state.scalars[s.RECORDED] = 0
         written: dict[Path, list[bytes]] = defaultdict(list)
-        rows = zip(state.records[:count].tolist(), state.recorded[:count], strict=True)
+        recorded_rows = state.recorded.reshape(len(state.records), -1)[:count]
+        rows = zip(state.records[:count].tolist(), recorded_rows, strict=True)
         for (time_ps, link, is_arrival, length, known, number), recorded in rows:
             path = self._files.get((link, is_arrival))
             if path is not None and self._sizes[path] >= 0:

@@ -97,9 +97,9 @@ class WiredFabric(EmulatedFabric):
             state = with_packets(self._state, _PACKETS)
             self._parts.first = attached(state, self._socket.fileno(), bell, self._answer_bell, mtu_bytes)
             self._wires = Wires(fabric, self._parts, self._links, self.interfaces, self._socket, names)
-            module = self._programs.first.module
-            module.arm_all(self._state)
-            self._frames = FrameThread(self._parts, self._arena, bell, self._answer_bell, module.serve)
+            functions = self._programs.first.functions
+            functions["arm_all"](self._state)
+            self._frames = FrameThread(self._parts, self._arena, bell, self._answer_bell, functions["serve"])
             self._compile()
             self._opened = opened.pop_all()
         self._missed = 0

@@ -108,7 +108,7 @@ def first_state(
         kicks=np.zeros(len(links), dtype=np.int64),
         trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
         records=np.zeros((0, RECORD_COLUMNS), dtype=np.int64),
-        recorded=np.zeros((0, 0), dtype=np.uint8),
+        recorded=np.zeros(0, dtype=np.uint8),
         wires=np.zeros(0, dtype=np.int64),
         payloads=np.zeros(0, dtype=np.uint8),
         border=np.zeros(0, dtype=np.int64),

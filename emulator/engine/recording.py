@@ -42,13 +42,13 @@ def record(state: State, link: int, is_arrival: int, packet: int) -> None:
         rows[row, RECORD_IS_ARRIVAL] = is_arrival
         rows[row, RECORD_LENGTH] = length
         rows[row, RECORD_NUMBER] = packets[packet, PACKET_NUMBER] if packets[packet, PACKET_FLOW] == NONE else NONE
-        known, first = min(stored, length), octets_of(state, packet)
+        known, first, to = min(stored, length), octets_of(state, packet), row * (len(state.recorded) // len(rows))
         for index in range(known):
-            state.recorded[row, index] = state.octets[first + index]
+            state.recorded[to + index] = state.octets[first + index]
         if len(state.payloads) > 0:
             first = packet * (len(state.payloads) // len(packets)) - known
             for index in range(known, length):
-                state.recorded[row, index] = state.payloads[first + index]
+                state.recorded[to + index] = state.payloads[first + index]
             known = length
         rows[row, RECORD_KNOWN] = known
         state.scalars[RECORDED] += 1
@@ -58,7 +58,7 @@ def with_records(state: State) -> State:
     """Return a state that records packets, with room for all bytes of each that there can be."""
     longest = OCTETS + len(state.payloads) // len(state.packets)
     records = np.zeros((_ROWS + RESERVE, RECORD_COLUMNS), dtype=np.int64)
-    return state._replace(records=records, recorded=np.zeros((len(records), longest), dtype=np.uint8))
+    return state._replace(records=records, recorded=np.zeros(len(records) * longest, dtype=np.uint8))
 
 
 def without_records(state: State) -> State:

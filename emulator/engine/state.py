@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.native.callable import separate_arrays
+
 Integer = int | np.int64 | np.uint64
 
 LEVELS: Final = 8
@@ -161,6 +163,9 @@ MAX_PASSES: Final = 64
 RESERVE: Final = 2 * MAX_REPLICAS + 66
 
 
+@separate_arrays(
+    views={"words": "packets", "octets": "packets"}, signed={"programs", "drops"}, resized={"packets", "windows"}
+)
 class State(NamedTuple):
     """All arrays of a fabric except the switches' memory. Python may change them only between runs of the engine.
 
@@ -168,10 +173,10 @@ class State(NamedTuple):
     ``senders`` and ``windows`` have a row per flow in programs with congestion controls, and are empty in others.
     ``programs`` has the number of each switch's program, from 1 on, or 0 where it has none. Its last row, at index
     NONE, stands for hosts and is 0. ``blocks`` has the memory offset of each switch's descriptors, and ``loops`` the
-    address of each program's event loop, by its number. ``records`` and ``recorded`` are those of
-    ``emulator.engine.recording``, empty where no packets are recorded. ``wires`` and ``payloads`` are those of
-    ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and ``meeting`` are those of
-    ``emulator.engine.windows``, empty where one core runs the whole fabric.
+    address of each program's event loop, by its number. The last row of ``drops`` is that of hosts. ``records`` and
+    ``recorded`` are those of ``emulator.engine.recording``, empty where no packets are recorded. ``wires`` and
+    ``payloads`` are those of ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and
+    ``meeting`` are those of ``emulator.engine.windows``, empty where one core runs the whole fabric.
     """
 
     scalars: NDArray[np.int64]

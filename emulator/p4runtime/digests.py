@@ -1,4 +1,4 @@
-"""Digests: what a program tells its controllers of single packets (P4Runtime specification, sections 9.4 and 16.3).
+"""Digests: what a program tells its controllers of single packets (P4Runtime specification, sections 9.8 and 16.3).
 
 A controller enables a digest by its DigestEntry. The values are collected in lists, each sent to the primaries of all
 roles that include it, when it is full or old enough. Values that wait for an acknowledgement are not sent again.

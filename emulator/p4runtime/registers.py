@@ -1,4 +1,4 @@
-"""RegisterEntry (P4Runtime specification, section 9.6)."""
+"""RegisterEntry (P4Runtime specification, section 9.7)."""
 
 from collections.abc import Iterator
 

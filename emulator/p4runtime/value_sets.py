@@ -1,4 +1,4 @@
-"""ValueSetEntry: the members of a value set of the parser (P4Runtime specification, section 9.7)."""
+"""ValueSetEntry: the members of a value set of the parser (P4Runtime specification, section 9.6)."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""Packets of single ports, for other programs: sockets that send and receive them, and files that record them."""
+"""Packets of single ports, for other programs: sockets that send and receive them."""

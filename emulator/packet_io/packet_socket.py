@@ -115,7 +115,7 @@ class PacketSocket:
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._writer is not None:  # a Pair has two ends
+        if self._writer is not None:  # a Pair socket has one peer
             _LOG.warning("%s: another program is connected; a second one is refused", self)
             writer.close()
             return

@@ -1,13 +1,11 @@
 """Single packets: the way they take, what they look like at its end, and why they are dropped."""
 
 from collections.abc import Callable
-from typing import Any, cast
 
 import pytest
 
 from emulator.engine.events import END_PS
 from emulator.engine.state import OCTETS
-from emulator.engine.transport import compile_inject, inject
 from emulator.entries import ActionCall, CounterValue, GroupReference
 from emulator.fabric import EmulatedFabric
 from emulator.observations import Capture
@@ -245,14 +243,6 @@ def test_packets_spread_over_parallel_links_by_the_fabric_hash() -> None:
             expected[link] += 100
         assert len(send(result, "h0", ipv4_packet(connection), length=100)) == 1
     assert result.sent_bytes().sum(axis=1).tolist() == expected
-
-
-def test_a_first_packet_out_is_what_was_compiled_before_it() -> None:
-    result = emulated(star(2))
-    result.packet_out("s", bytes(20))
-    signatures = set(cast(Any, inject).signatures)
-    compile_inject(result._state)
-    assert set(cast(Any, inject).signatures) == signatures
 
 
 def test_packet_out_goes_through_the_pipeline_and_the_cpu_port_leads_to_the_control_plane() -> None:
