@@ -55,7 +55,7 @@ from emulator.compiler.validation import CorruptProgramError, validate
 from emulator.compiler.wide import wide_functions
 from emulator.congestion.compilation import BEGIN_SOURCE, require_compilable, transport_of
 from emulator.congestion.control import CongestionControl
-from emulator.engine import events, loop, packets, programs, queues, state, transport, windows, wires
+from emulator.engine import events, loop, packets, programs, queues, recording, state, transport, windows, wires
 from emulator.engine import replication as engine_replication
 from emulator.engine.controlled_transport import Functions
 from emulator.engine.loop import loop_source
@@ -71,6 +71,7 @@ _MODULES = (
     packets,
     programs,
     queues,
+    recording,
     state,
     transport,
     windows,

@@ -120,6 +120,7 @@ def arrive(state, memory, link, packet):
         # end
         deliver(state, link, packet)
         return
+    record(state, link, 1, packet)
     scalars = state.scalars
     if state.programs[switch] == 0:
         state.drops[switch, NO_PIPELINE] += 1
@@ -228,6 +229,8 @@ def start(state, memory, link):
         schedule_link(state, link)
         return
     # end
+    if switch != NONE:
+        record(state, link, 0, packet)
     put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
 
 
@@ -261,6 +264,7 @@ def run(state, memory, until_ps):
             or scalars[FREE_PACKETS] < RESERVE
             or scalars[CAPTURES] + 1 > len(state.captures)
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
+            or (len(state.records) > 0 and scalars[RECORDED] + RESERVE > len(state.records))
         ):
             if not goes_on(state, until_ps, True):
                 return
@@ -317,7 +321,7 @@ def serve(state, memory):
             counted_from_ps, counted = now_ps, wires[RECEIVED]
         run_programs(state, memory, min(max(now_ps, scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
         flush_frames(state)
-        if scalars[CAPTURES] > 0 and wires[HAS_TOLD] == 0:
+        if (scalars[CAPTURES] > 0 or 2 * scalars[RECORDED] > len(state.records)) and wires[HAS_TOLD] == 0:
             wires[HAS_TOLD] = 1
             tell(state)
         received = receive_frames(state)

@@ -122,12 +122,21 @@ def border_of(
 
 def next_event_ps(states: Sequence[State]) -> int:
     """Return the time of the next event in any part; NEVER_PS if there is none."""
-    parts = len(states)
     times = [int(min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY])) >> 1 for state in states]
-    if parts > 1:
-        boxes = range(_mailboxes(parts), _mailboxes(parts) + parts * parts * _MAILBOX_WORDS, _MAILBOX_WORDS)
-        times += [int(states[0].meeting[box + _EARLIEST_PS]) for box in boxes]
-    return min(times)
+    return min(*times, _earliest_mail_ps(states))
+
+
+def has_mail(states: Sequence[State]) -> bool:
+    """Return whether a packet is on its way from one part to another, and in none of them."""
+    return _earliest_mail_ps(states) < NEVER_PS
+
+
+def _earliest_mail_ps(states: Sequence[State]) -> int:
+    parts = len(states)
+    if parts == 1:
+        return NEVER_PS
+    boxes = range(_mailboxes(parts), _mailboxes(parts) + parts * parts * _MAILBOX_WORDS, _MAILBOX_WORDS)
+    return min(int(states[0].meeting[box + _EARLIEST_PS]) for box in boxes)
 
 
 # ---- a run ----------------------------------------------------------------------------------------------------------

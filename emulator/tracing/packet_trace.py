@@ -52,8 +52,23 @@ def trace_packet(
         ValueError: There is no such switch or port, or there are more bytes than a packet stores or has.
     """
     link = emulated.link_into(switch, port)
+    return trace_on_copy(emulated, emulated.snapshot(), link, octets, length=length, within_ps=within_ps)
+
+
+def trace_on_copy(
+    emulated: EmulatedFabric,
+    snapshot: Snapshot,
+    link: int,
+    octets: bytes,
+    *,
+    length: int | None = None,
+    within_ps: int = WITHIN_PS,
+) -> PacketTrace:
+    """Return what would have happened to a packet at the end of a link when a copy was made, which is used up.
+
+    Entries must not have changed since. Raises ValueError as ``trace_packet``.
+    """
     length = len(octets) if length is None else length
-    snapshot = emulated.snapshot()
     snapshot.make_room()
     packet = put_on_link(snapshot.state, link, octets, length)
     return _followed(emulated, snapshot, packet, within_ps)

@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from emulator import tails
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.partition import partition
@@ -125,6 +126,25 @@ def test_captured_packets_are_those_that_one_core_has_however_many_there_are() -
         found.append((emulated.captured(), emulated.packet_hops))
     assert len(found[0][0]) == 5000
     assert found[0] == found[1]
+
+
+def test_ends_of_long_packets_are_kept_on_the_way_and_forgotten_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tails, "MOST_BYTES", 40_000)
+    cables = (Cable(("h0", "s0"), 1e11, 1e-6), Cable(("s0", "s1"), 1e11, 1e-6), Cable(("s1", "h1"), 1e11, 1e-6))
+    fabric = Fabric(("h0", "h1"), ("s0", "s1"), cables, 1)
+    emulated = EmulatedFabric(fabric, trainyard(), cores=2)
+    for switch in emulated.switches.values():
+        switch.clear()
+        write_entries(switch, routing_of(fabric))
+    source, destination = (fabric.nics[host][0] for host in fabric.hosts)
+    ends = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 1, 2)
+    sent = [ipv4_packet(ends, payload=bytes([number]) * 3000) for number in range(100)]
+    for number, octets in enumerate(sent):
+        emulated.inject(source.link, octets)
+        # Packets are in both parts, and on the way between them; sometimes there are none.
+        emulated.run(emulated.now_ps + (10**9 if number % 10 == 9 else 300_000))
+    assert [capture.octets[-3000:] for capture in emulated.captured()] == [octets[-3000:] for octets in sent]
+    assert emulated.is_at_rest
 
 
 FORKING = """
