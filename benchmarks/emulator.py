@@ -288,7 +288,7 @@ def main() -> None:
         "clos_up_s": round(clos_up_s, 2),
         "clos_memory_bytes": clos_memory_bytes,
         "seed": SEED,
-        **provenance(("numba", "numpy")),
+        **provenance(("llvmlite", "numpy")),
     }
     print_figures(figures, as_json=arguments.json)
 

@@ -4,7 +4,8 @@
 The same calls give the same results, to the picosecond, on every machine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from emulator.memory import Arena
 from emulator.observations import PS_PER_S, Capture, Completion, Drops, PacketIn, Progress, Sender, TraceRow
 from emulator.partition import partition
 from emulator.parts import Parts
+from emulator.port_files import LIMIT_BYTES, PortFiles
 from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
 from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.queue_trace import QueueTrace
@@ -111,6 +113,7 @@ class EmulatedFabric:
         self._hosts = Hosts(fabric, self.options, self._parts)
         self._packets = SinglePackets(fabric, self._parts)
         self._trace = QueueTrace(self._parts)
+        self._port_files: PortFiles | None = None
 
     @property
     def _state(self) -> s.State:
@@ -188,6 +191,10 @@ class EmulatedFabric:
         """
         self._require_link(link)
         self._inject(link, octets, length)
+
+    def prepare_packets(self) -> None:
+        """Compile what single packets need, so that the first one takes no time; call it before there are any."""
+        self._packets.prepare()
 
     def packet_out(self, switch: str, octets: bytes) -> None:
         """Send a packet from a switch's control plane into its CPU port now.
@@ -391,6 +398,22 @@ class EmulatedFabric:
         """Whether no packet is anywhere in the fabric."""
         return self._parts.is_at_rest
 
+    def record_packets(
+        self,
+        folder: Path,
+        ports: Collection[tuple[str, int]] | None = None,
+        *,
+        limit_bytes: int = LIMIT_BYTES,
+        starts_ns: int = 0,
+    ) -> None:
+        """Write what passes ports into files from now on, in the place of those before; see ``PortFiles``.
+
+        All is in the files when ``run`` returns.
+        """
+        self._collect()
+        self._port_files = PortFiles(self.fabric, folder, ports, limit_bytes=limit_bytes, starts_ns=starts_ns)
+        self._parts.keep_records()
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _inject(self, link: int, octets: bytes, length: int | None = None) -> None:
@@ -413,6 +436,8 @@ class EmulatedFabric:
 
     def _collect(self) -> None:
         """Move what the engine has to tell out of its arrays."""
+        if self._port_files is not None:
+            self._port_files.collect(self._parts.states, self._packets.tails)
         self._packets.collect()
         self._trace.collect()
 

@@ -9,11 +9,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from numba import typeof
 from numpy.typing import NDArray
 
 from emulator.engine.state import State
 from emulator.engine.windows import ORDERS, RUNS, order
+from emulator.native.callable import kind_of
 
 
 class PartThreads:
@@ -45,7 +45,7 @@ class PartThreads:
         if self._dismissal is not None:
             self._dismissal()
         # A thread that failed to compile would be waited for without end.
-        cast(Any, self._run_part).compile(tuple(map(typeof, (states[0], memory, 0))))
+        cast(Any, self._run_part).compile(tuple(map(kind_of, (states[0], memory, 0))))
         meeting = states[0].meeting
         self._threads = []
         for state in states[1:]:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from emulator.engine import state as s
 from emulator.engine.build import FLOW_ARRAYS, grown_flows, grown_packets, with_borders
-from emulator.engine.windows import CRITICAL_HOPS, next_event_ps
+from emulator.engine.recording import with_records
+from emulator.engine.windows import CRITICAL_HOPS, has_mail, next_event_ps
 from emulator.observations import Completion, Drops
 from emulator.part_threads import PartThreads
 from emulator.partition import Partition
@@ -100,12 +101,17 @@ class Parts:
         shared = {name: getattr(first, name) for name in FLOW_ARRAYS}
         self.states = [state._replace(**shared) for state in grown]
 
+    def keep_records(self) -> None:
+        """Have the engine keep the packets at ports (``emulator.engine.recording``)."""
+        self.states = [with_records(state) for state in self.states]
+
     # ---- counts -----------------------------------------------------------------------------------------------------
 
     @property
     def is_at_rest(self) -> bool:
         """Whether no packet is anywhere in the fabric."""
-        return all(int(state.scalars[s.FREE_PACKETS]) == len(state.packets) for state in self.states)
+        is_free = all(int(state.scalars[s.FREE_PACKETS]) == len(state.packets) for state in self.states)
+        return is_free and not has_mail(self.states)
 
     @property
     def packet_hops(self) -> tuple[int, ...]:

@@ -104,7 +104,7 @@ class RunningPrograms:
     def begin_transfer(self) -> Callable[[s.State, int, int, int], object]:
         """The engine's function that begins a transfer; it is a program's own where flows have congestion controls."""
         begin: Callable[[s.State, int, int, int], object] = begin_transfer
-        return self.first.module.begin_transfer if self._controls else begin
+        return self.first.functions["begin_transfer"] if self._controls else begin
 
     def show(self) -> None:
         """Tell the engine which switches have which program, and let it go on with any of them."""

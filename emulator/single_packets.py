@@ -5,7 +5,7 @@ import numpy as np
 from emulator.compiler.digests import NUMBER_BYTES
 from emulator.engine import state as s
 from emulator.engine.packets import take_captured
-from emulator.engine.transport import inject
+from emulator.engine.transport import compile_inject, inject
 from emulator.observations import Capture, PacketIn
 from emulator.parts import Parts
 from emulator.tails import ROOM_BYTES, Tails
@@ -18,7 +18,7 @@ class SinglePackets:
     def __init__(self, fabric: Fabric, parts: Parts) -> None:
         self._fabric = fabric
         self._parts = parts
-        self._tails = Tails()
+        self.tails = Tails()
         self._captured: list[Capture] = []
         self._packets_in: list[PacketIn] = []
 
@@ -29,12 +29,16 @@ class SinglePackets:
             length, parsed = len(octets), int(self._parts.first.scalars[s.PARSE_BYTES])
             if length > s.OCTETS and parsed < s.OCTETS:
                 kept = max(s.OCTETS - ROOM_BYTES, parsed)
-                is_alone = len(self._parts.states) == 1 and self._parts.is_at_rest
-                number = self._tails.keep(octets[kept:], is_alone)
+                number = self.tails.keep(octets[kept:], self._parts.is_at_rest)
                 octets = octets[:kept]
         state = self._parts.with_destination(link)
         packet = put_on_link(state, link, octets, length)
         state.packets[packet, s.PACKET_NUMBER] = number
+
+    def prepare(self) -> None:
+        """Compile what packets need, so that the first one does not wait. Nothing may have been captured yet."""
+        take_captured(self._parts.first)
+        compile_inject(self._parts.first)
 
     def collect(self) -> None:
         """Move what has reached NICs and control planes out of the engine's arrays."""
@@ -60,7 +64,7 @@ class SinglePackets:
 
     def _collect_from(self, state: s.State) -> None:
         for link, time_ps, octets, length, number in take_captured(state):
-            octets += self._tails.of(number, length - len(octets))
+            octets += self.tails.of(number, length - len(octets))
             if link < len(self._fabric.links):
                 self._captured.append(Capture(link, time_ps, octets, length))
                 continue

@@ -9,15 +9,17 @@ from emulator.engine import state as s
 from emulator.engine.build import grown_packets
 from emulator.engine.events import FIRST_KEY
 from emulator.engine.packets import take_captured
+from emulator.engine.recording import without_records
 
 Loop = Callable[[s.State, NDArray[np.uint64], int], None]
 """An event loop: it processes events up to and including a time."""
 
 
 class Snapshot:
-    """The arrays of a fabric at one moment, copied; ``memory`` is that of the switches."""
+    """The arrays of a fabric at one moment, copied; ``memory`` is that of the switches. It records no packets."""
 
     def __init__(self, state: s.State, memory: NDArray[np.uint64]) -> None:
+        state = without_records(state)
         words = state.words.copy()
         copied = {name: array.copy() for name, array in state._asdict().items() if name not in _VIEWS}
         self.state = s.State(

@@ -5,6 +5,7 @@ import gc
 import logging
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -119,6 +120,7 @@ class StandaloneEmulator:
             if wires is None:
                 self._emulated = EmulatedFabric(fabric, programs, cpu_port=cpu_port)
                 self._emulated.run(0)
+                self._emulated.prepare_packets()
             else:
                 self._emulated = WiredFabric(
                     *(fabric, programs, wires.interfaces),
@@ -160,7 +162,9 @@ class StandaloneEmulator:
         if self._clock is not None:
             self._clock.wake()
 
-    async def serve(self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None) -> None:
+    async def serve(
+        self, address: str, *, port_per_switch: bool, tls: ServerTls | None = None, pcap: Path | None = None
+    ) -> None:
         """Serve P4Runtime until SIGTERM or SIGINT; prints the addresses once every switch answers.
 
         Args:
@@ -168,15 +172,18 @@ class StandaloneEmulator:
             port_per_switch: Serve every switch at a port of its own, counted up from that of the address, so that gNMI
                 clients need not name it.
             tls: Serve TLS, and require a certificate of every client.
+            pcap: A folder for files with the packets of all ports (``emulator.port_files``).
 
         Raises:
-            OSError: An address cannot be bound.
+            OSError: An address cannot be bound, or a file not written.
             ClockEndError: The emulator has run for 26.7 days.
         """
         # Else the garbage collector visits what compiling has left, which takes 0.2 s while controllers wait.
         gc.freeze()
         emulated = self._emulated
         service = self._service
+        if pcap is not None:
+            emulated.record_packets(pcap, starts_ns=time.time_ns() - emulated.now_ps // 1000)
         async with AsyncExitStack() as stack:
             if isinstance(emulated, WiredFabric):
                 sys.setswitchinterval(_SWITCH_INTERVAL_S)

@@ -15,9 +15,8 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine import wires as w
 from emulator.engine.events import END_PS
-from emulator.engine.packets import packet_words, take_captured, with_packets
+from emulator.engine.packets import packet_words, with_packets
 from emulator.engine.queues import flush
-from emulator.engine.transport import compile_inject
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.frame_thread import FrameThread, new_bell
 from emulator.host_options import HostOptions, wire_overhead
@@ -37,6 +36,8 @@ _PACKETS = 32_768
 """Frames in the fabric at a time. Their memory cannot grow, because the kernel writes into it."""
 _STARTS_WITHIN_S = 60.0
 _LOOK_S = 1.0
+_RECORDS_S = 0.2
+"""So often packets that were recorded are written."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -96,9 +97,9 @@ class WiredFabric(EmulatedFabric):
             state = with_packets(self._state, _PACKETS)
             self._parts.first = attached(state, self._socket.fileno(), bell, self._answer_bell, mtu_bytes)
             self._wires = Wires(fabric, self._parts, self._links, self.interfaces, self._socket, names)
-            module = self._programs.first.module
-            module.arm_all(self._state)
-            self._frames = FrameThread(self._parts, self._arena, bell, self._answer_bell, module.serve)
+            functions = self._programs.first.functions
+            functions["arm_all"](self._state)
+            self._frames = FrameThread(self._parts, self._arena, bell, self._answer_bell, functions["serve"])
             self._compile()
             self._opened = opened.pop_all()
         self._missed = 0
@@ -128,13 +129,15 @@ class WiredFabric(EmulatedFabric):
                 self._awaited_ps = self._timers.next_ps
                 until_idle_s = max(0, self._awaited_ps - self._time_ps()) / PS_PER_S
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(min(_LOOK_S, until_idle_s)):
+                    look_s = _LOOK_S if self._port_files is None else _RECORDS_S
+                    async with asyncio.timeout(min(look_s, until_idle_s)):
                         await self._frames.has_news.wait()
                 self._frames.require_alive()
                 if self.now_ps >= END_PS:
                     return
                 self._warner.look(self.wire_counts)
-                if not self._frames.has_news.is_set() and self._timers.next_ps > self._time_ps():
+                has_news = self._frames.has_news.is_set() or self._state.scalars[s.RECORDED] > 0
+                if not has_news and self._timers.next_ps > self._time_ps():
                     continue
                 async with self.exclusive:
                     self._frames.has_news.clear()
@@ -148,6 +151,7 @@ class WiredFabric(EmulatedFabric):
             with suppress(OSError):
                 _LOG.info("frames: %s", self.wire_counts)
             self._frames.end()
+            self._collect()
             self._opened.close()
 
     async def pause(self) -> None:
@@ -233,9 +237,8 @@ class WiredFabric(EmulatedFabric):
 
     def _compile(self) -> None:
         """Compile all now, because nobody is to wait for it once frames pass."""
-        take_captured(self._state)
+        self._packets.prepare()
         flush(self._state, 0, s.LINK_DOWN)
-        compile_inject(self._state)
         self._programs.show()
         self._programs.know_loops()
         self._frames.compile()

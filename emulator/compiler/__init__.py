@@ -1,1 +1,1 @@
-"""Compiler from BMv2 JSON to Python source that numba turns into machine code."""
+"""Compiler from BMv2 JSON to functions, as Python source, that ``emulator.native`` turns into machine code."""

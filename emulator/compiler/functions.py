@@ -18,7 +18,7 @@ class Function:
     def source(self) -> str:
         """Return the definition as Python source."""
         body = "\n".join(f"    {line}" for line in self.lines) or "    pass"
-        return f"@njit(**INNER_OPTIONS)\ndef {self.name}({self.parameters}):\n{body}\n"
+        return f"def {self.name}({self.parameters}):\n{body}\n"
 
 
 def tell(what: str, *arguments: str) -> str:

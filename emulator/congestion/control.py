@@ -1,7 +1,8 @@
 """What a congestion control is: four functions of a flow's words and of what has happened, each giving a window.
 
-The functions are plain Python that numba can compile; the engine compiles them in. They may use numbers, ``min``,
-``max``, ``abs`` and ``math.sqrt``, constants of their module and functions decorated with ``emulator.jit.compiled``.
+The functions are plain Python; the engine compiles them in. They may use numbers, local variables, ``if``, ``while``,
+``for`` over ``range``, ``min``, ``max``, ``abs``, functions of ``math`` such as ``sqrt`` and ``exp``, constants of
+their module and functions decorated with ``emulator.jit.compiled``. Division by 0 gives an infinity or no number.
 They keep nothing but a flow's words, so flows are independent and runs repeat.
 """
 

@@ -10,6 +10,7 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.events import NEVER_PS, calendar_of
 from emulator.engine.packets import packet_words, with_packets, with_rows
+from emulator.engine.recording import RECORD_COLUMNS
 from emulator.engine.windows import border_of, meeting_of
 from emulator.partition import Partition
 from emulator.ports import NUM_PORTS
@@ -106,6 +107,8 @@ def first_state(
         captures=np.zeros((_CAPTURES, 3), dtype=np.int64),
         kicks=np.zeros(len(links), dtype=np.int64),
         trace=np.zeros((trace_rows + s.RESERVE if trace_rows else 0, s.TRACE_COLUMNS), dtype=np.int64),
+        records=np.zeros((0, RECORD_COLUMNS), dtype=np.int64),
+        recorded=np.zeros(0, dtype=np.uint8),
         wires=np.zeros(0, dtype=np.int64),
         payloads=np.zeros(0, dtype=np.uint8),
         border=np.zeros(0, dtype=np.int64),

@@ -197,11 +197,18 @@ def controlled(controls: tuple[Functions, ...]) -> Transport:
 def _choice(functions: tuple[Reaction, ...], index: int = 0) -> Callable[[Integer, Words, Event], float]:
     """Return the function that calls the one of a flow's control, of those from an index on."""
     own = inlined(functions[index])
-    others = _choice(functions, index + 1) if index + 1 < len(functions) else None
+
+    @inlined
+    def last(_: Integer, words: Words, event: Event) -> float:
+        return float(own(words, event))
+
+    if index + 1 == len(functions):
+        return last
+    others = _choice(functions, index + 1)
 
     @inlined
     def choose(control: Integer, words: Words, event: Event) -> float:
-        if others is None or control == index:
+        if control == index:
             return float(own(words, event))
         return others(control, words, event)
 

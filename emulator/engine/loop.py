@@ -1,7 +1,7 @@
 """Source of the event loop.
 
-It becomes part of the module that is generated for a program, because numba's cache works for one module: the program's
-``receive`` and ``transmit`` are compiled into the loop and all is cached together. Lines between ``# replication`` and
+It becomes part of the source that is generated for a program: the program's ``receive`` and ``transmit`` are compiled
+into the loop. Lines between ``# replication`` and
 ``# end`` appear only in programs that copy packets, those between ``# halts`` and ``# end`` only where actions may halt
 a packet, those between ``# learns`` and ``# end`` only where they ask for digests, those between ``# truncates`` and
 ``# end`` only where they truncate packets, those between ``# ages`` and ``# end`` only where entries of tables age, and
@@ -14,6 +14,14 @@ from emulator.engine.replication import REPLICATION_SOURCE
 
 _SECTIONS = "replication|halts|learns|truncates|ages|wires"
 _SECTION = re.compile(rf"^ *# ({_SECTIONS})\n(.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+
+
+SHORTEST_SLEEP_NS, BUSY_SLEEP_NS, SHORTEST_WAIT_NS, LONGEST_WAIT_NS = 1_000, 200_000, 100_000, 1_000_000_000
+# So many frames within a time make a busy fabric: frames wait for others there, because every round costs as much as
+# several frames. In any other one each frame goes on at once.
+BUSY_FRAMES, BUSY_WITHIN_PS = 16, 1_000_000_000
+ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the process has left its processor
+STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
 
 
 def loop_source(*, replicates: bool, halts: bool, learns: bool, truncates: bool, ages: bool, is_wired: bool) -> str:
@@ -32,7 +40,6 @@ def loop_source(*, replicates: bool, halts: bool, learns: bool, truncates: bool,
 
 
 _TRUNCATE_SOURCE = '''
-@njit(**INNER_OPTIONS)
 def truncate(state, packet):
     """Cut off what is longer than an action has allowed, unless the packet recirculates.
 
@@ -50,7 +57,6 @@ def truncate(state, packet):
 '''
 
 _LEARN_SOURCE = '''
-@njit(**INNER_OPTIONS)
 def learn(state, switch):
     """Capture the digest that ingress has asked for, on the switch's link to nowhere."""
     # wires
@@ -67,7 +73,6 @@ def learn(state, switch):
 '''
 
 _LOOP_SOURCE = '''
-@njit(forceinline=True, **INNER_OPTIONS)
 def forward(state, memory, switch, packet, port):
     """A packet has passed ingress: it joins a queue of its egress port."""
     # learns
@@ -94,7 +99,6 @@ def forward(state, memory, switch, packet, port):
         enqueue_in_switch(state, egress_link, packet, np.int64(state.phv[PRIORITY_WORD]))
 
 
-@njit(forceinline=True, **INNER_OPTIONS)
 def arrive(state, memory, link, packet):
     """A packet has reached the end of a link: a switch's ingress, or a host."""
     if state.links[link, LINK_UP] == 0:
@@ -116,6 +120,7 @@ def arrive(state, memory, link, packet):
         # end
         deliver(state, link, packet)
         return
+    record(state, link, 1, packet)
     scalars = state.scalars
     if state.programs[switch] == 0:
         state.drops[switch, NO_PIPELINE] += 1
@@ -145,7 +150,6 @@ def arrive(state, memory, link, packet):
     forward(state, memory, switch, packet, port)
 
 
-@njit(forceinline=True, **INNER_OPTIONS)
 def start(state, memory, link):
     """Send the most urgent packet that waits for an idle link."""
     scalars, links, packets = state.scalars, state.links, state.packets
@@ -225,10 +229,11 @@ def start(state, memory, link):
         schedule_link(state, link)
         return
     # end
+    if switch != NONE:
+        record(state, link, 0, packet)
     put_on_link(state, link, packet, end_ps + links[link, LINK_DELAY_PS])
 
 
-@njit(forceinline=True, **INNER_OPTIONS)
 def needs_another_program(state, switch):
     """Tell whether a switch runs another program, and then ask for the loop of that one."""
     program = state.programs[switch]
@@ -238,7 +243,6 @@ def needs_another_program(state, switch):
     return True
 
 
-@njit(cache=True, **OPTIONS)
 def run(state, memory, until_ps):
     """Process events up to and including a time.
 
@@ -260,6 +264,7 @@ def run(state, memory, until_ps):
             or scalars[FREE_PACKETS] < RESERVE
             or scalars[CAPTURES] + 1 > len(state.captures)
             or (len(state.trace) > 0 and scalars[TRACED] + RESERVE > len(state.trace))
+            or (len(state.records) > 0 and scalars[RECORDED] + RESERVE > len(state.records))
         ):
             if not goes_on(state, until_ps, True):
                 return
@@ -283,25 +288,12 @@ def run(state, memory, until_ps):
 '''
 
 _SERVE_SOURCE = '''
-from emulator.engine.programs import run_programs
-from emulator.engine.wires import *
-
-SHORTEST_SLEEP_NS, BUSY_SLEEP_NS, SHORTEST_WAIT_NS, LONGEST_WAIT_NS = 1_000, 200_000, 100_000, 1_000_000_000
-# So many frames within a time make a busy fabric: frames wait for others there, because every round costs as much as
-# several frames. In any other one each frame goes on at once.
-BUSY_FRAMES, BUSY_WITHIN_PS = 16, 1_000_000_000
-ROUNDS_A_NAP, NAP_NS = 32, 50_000  # a shorter sleep may be over before the process has left its processor
-STEP_PS = 5_000_000_000  # of a round: somebody may want a pause although packets circle in the fabric
-
-
-@njit(cache=True, **OPTIONS)
 def arm_all(state):
     """Take packets for the first frames."""
     for row in range(BATCH):
         arm(state, row)
 
 
-@njit(cache=True, **OPTIONS)
 def serve(state, memory):
     """Pass frames as the machine's clock goes on, until Python wants the engine to stop.
 
@@ -329,7 +321,7 @@ def serve(state, memory):
             counted_from_ps, counted = now_ps, wires[RECEIVED]
         run_programs(state, memory, min(max(now_ps, scalars[NOW_PS]), first_ps + STEP_PS, NEVER_PS - 1))
         flush_frames(state)
-        if scalars[CAPTURES] > 0 and wires[HAS_TOLD] == 0:
+        if (scalars[CAPTURES] > 0 or 2 * scalars[RECORDED] > len(state.records)) and wires[HAS_TOLD] == 0:
             wires[HAS_TOLD] = 1
             tell(state)
         received = receive_frames(state)

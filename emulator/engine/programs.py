@@ -9,30 +9,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numba import typeof, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from emulator.engine.state import PROGRAM, WANTED_PROGRAM, Integer, State
 from emulator.jit import compiled, inlined
+from emulator.native.callable import Entry, kind_of
+from emulator.native.intrinsics import CallAddress
 
-
-def _call_loop(_: Any, _address: Any, state: Any, memory: Any, _until_ps: Any) -> Any:
-    """Return the numba signature and the LLVM code generator of ``call_loop``."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds = signature.args[1:]
-        kind = context.call_conv.get_function_type(types.none, kinds)
-        function = builder.inttoptr(arguments[0], kind.as_pointer())
-        status, _ = context.call_conv.call_function(builder, function, types.none, kinds, arguments[1:])
-        with builder.if_then(status.is_error):
-            context.call_conv.return_status_propagate(builder, status)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, state, memory, types.int64), code
-
-
-call_loop: Callable[[Integer, State, NDArray[np.uint64], Integer], None] = cast(Any, intrinsic(_call_loop))
+call_loop: Callable[[Integer, State, NDArray[np.uint64], Integer], None] = cast(Any, CallAddress())
 """Run the event loop at an address."""
 
 
@@ -54,9 +38,6 @@ def run_mixed(state: State, memory: NDArray[np.uint64], until_ps: int) -> None:
     run_programs(state, memory, until_ps)
 
 
-def address_of(run: Any, state: State, memory: NDArray[np.uint64]) -> int:
+def address_of(run: Entry, state: State, memory: NDArray[np.uint64]) -> int:
     """Return the address of a program's event loop, which is compiled or loaded from the cache if it was not yet."""
-    signature = tuple(map(typeof, (state, memory, 0)))
-    run.compile(signature)
-    compiled_loop = run.overloads[signature]
-    return int(compiled_loop.library.get_pointer_to_function(compiled_loop.fndesc.llvm_func_name))
+    return run.inner_address(tuple(map(kind_of, (state, memory, 0))))

@@ -4,12 +4,13 @@ Clones, multicast, resubmission and recirculation behave as in BMv2's simple_swi
 event loop of programs that use any of them; the names of words are those of the program.
 """
 
-REPLICATION_SOURCE = '''
+import numpy as np
+
 INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, REPLICATED, RESUBMITTED = 1, 2, 4, 5, 6
-SESSION = U(0x7fff)
+SESSION = np.uint64(0x7FFF)
 
+REPLICATION_SOURCE = '''
 
-@njit(**INNER_OPTIONS)
 def replicate(state, memory, switch, packet, place):
     """Put a copy of a packet into a queue for every replica of a group or session, and release it."""
     rows = state.words
@@ -33,7 +34,6 @@ def replicate(state, memory, switch, packet, place):
     release_packet(state, packet)
 
 
-@njit(**INNER_OPTIONS)
 def clone(state, memory, switch, packet, at_ingress):
     """Replicate a stored packet as the session says that it has asked for; nothing happens where there is none."""
     phv, rows = state.phv, state.words
@@ -64,7 +64,6 @@ def clone(state, memory, switch, packet, at_ingress):
     replicate(state, memory, switch, other, place)
 
 
-@njit(**INNER_OPTIONS)
 def pass_again(state, switch, packet, fields, instance, time_ps):
     """Let a stored packet reach ingress once more, with the metadata of a list and no other."""
     rows, row = state.words, row_of(state, packet)
@@ -83,7 +82,6 @@ def pass_again(state, switch, packet, fields, instance, time_ps):
     release_packet(state, packet)
 
 
-@njit(**INNER_OPTIONS)
 def after_ingress(state, memory, switch, packet):
     """Do what ingress has asked for; True where that was the end of the packet itself."""
     phv, rows, scalars, row = state.phv, state.words, state.scalars, row_of(state, packet)
@@ -110,7 +108,6 @@ def after_ingress(state, memory, switch, packet):
     return True
 
 
-@njit(**INNER_OPTIONS)
 def after_egress(state, memory, switch, packet):
     """Clone a packet where egress has asked for it, and write its headers; gives what ``finish`` does."""
     phv, rows, row = state.phv, state.words, row_of(state, packet)
@@ -124,7 +121,6 @@ def after_egress(state, memory, switch, packet):
     return finish(phv, state.octets, U(octets_of(state, packet)), state.packets[packet, PACKET_STORED])
 
 
-@njit(**INNER_OPTIONS)
 def shorten(state, packet):
     """Cut off what is longer than the packet's session allows."""
     longest = np.int64(state.phv[LONGEST_WORD])
@@ -133,7 +129,6 @@ def shorten(state, packet):
         state.packets[packet, PACKET_STORED] = min(state.packets[packet, PACKET_STORED], longest)
 
 
-@njit(**INNER_OPTIONS)
 def recirculate(state, switch, packet, time_ps):
     """Let a packet that has asked for it reach ingress once more, instead of the other end of the link."""
     fields = np.int64(state.phv[RECIRCULATE_WORD])

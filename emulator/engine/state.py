@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.native.callable import separate_arrays
+
 Integer = int | np.int64 | np.uint64
 
 LEVELS: Final = 8
@@ -143,7 +145,8 @@ PARSE_BYTES: Final = 12
 IDLE_UNTIL_PS: Final = 13  # last requested time that the event loop has reached
 FIRST_NOWHERE: Final = 14  # first of the switches' links for packets to ports without a cable
 FIRST_WAY_BACK: Final = 15  # first of the links that bring packets back to their switches, where a program copies some
-SCALARS: Final = 16
+RECORDED: Final = 16  # rows of ``records``
+SCALARS: Final = 17
 
 # Drop reasons, as columns of ``drops``. Each switch has a row; the last row, at index NONE, counts the losses of hosts.
 BY_PROGRAM, NO_PORT, QUEUE_FULL, NO_PIPELINE, TOO_LONG, LINK_DOWN, NO_GROUP, TOO_MANY_PASSES = 0, 1, 2, 3, 4, 5, 6, 7
@@ -160,6 +163,9 @@ MAX_PASSES: Final = 64
 RESERVE: Final = 2 * MAX_REPLICAS + 66
 
 
+@separate_arrays(
+    views={"words": "packets", "octets": "packets"}, signed={"programs", "drops"}, resized={"packets", "windows"}
+)
 class State(NamedTuple):
     """All arrays of a fabric except the switches' memory. Python may change them only between runs of the engine.
 
@@ -167,9 +173,10 @@ class State(NamedTuple):
     ``senders`` and ``windows`` have a row per flow in programs with congestion controls, and are empty in others.
     ``programs`` has the number of each switch's program, from 1 on, or 0 where it has none. Its last row, at index
     NONE, stands for hosts and is 0. ``blocks`` has the memory offset of each switch's descriptors, and ``loops`` the
-    address of each program's event loop, by its number. ``wires`` and ``payloads`` are those of
-    ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and ``meeting`` are those of
-    ``emulator.engine.windows``, empty where one core runs the whole fabric.
+    address of each program's event loop, by its number. The last row of ``drops`` is that of hosts. ``records`` and
+    ``recorded`` are those of ``emulator.engine.recording``, empty where no packets are recorded. ``wires`` and
+    ``payloads`` are those of ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and
+    ``meeting`` are those of ``emulator.engine.windows``, empty where one core runs the whole fabric.
     """
 
     scalars: NDArray[np.int64]
@@ -194,6 +201,8 @@ class State(NamedTuple):
     captures: NDArray[np.int64]
     kicks: NDArray[np.int64]
     trace: NDArray[np.int64]
+    records: NDArray[np.int64]
+    recorded: NDArray[np.uint8]
     wires: NDArray[np.int64]
     payloads: NDArray[np.uint8]
     border: NDArray[np.int64]

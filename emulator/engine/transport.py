@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numba import typeof
 from numpy.typing import NDArray
 
 from emulator.engine.events import NEVER_PS, schedule_timer
@@ -69,6 +68,7 @@ from emulator.engine.state import (
     State,
 )
 from emulator.jit import compiled, inlined
+from emulator.native.callable import kind_of
 
 Receive = Callable[[State, int, int], None]
 
@@ -114,7 +114,7 @@ def inject(state: State, link: int, octets: NDArray[np.uint8], length: int) -> N
 def compile_inject(state: State) -> None:
     """Compile ``inject`` for a state, without a packet."""
     arguments = state, 0, np.zeros(0, dtype=np.uint8), 0
-    cast(Any, inject).compile(tuple(map(typeof, arguments)))
+    cast(Any, inject).compile(tuple(map(kind_of, arguments)))
 
 
 @compiled

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from emulator.engine.events import FIRST_KEY, NEVER_PS, schedule_link
@@ -50,7 +49,7 @@ from emulator.engine.state import (
     RESERVE,
     State,
 )
-from emulator.jit import compiled, external, inlined, load_acquire, separate, stay_separate, store_release
+from emulator.jit import compiled, external, inlined, load_acquire, separate, store_release
 
 _LINE: Final = 8  # words
 
@@ -90,8 +89,8 @@ _MAILBOX_WORDS: Final = _LINE + MAIL_ROWS * _MAIL_WORDS
 # A part that waits tries so often, then leaves its processor to others so often, then sleeps.
 _SPINS, _YIELDS, _NAP_US, _LONGEST_NAP_US = 2_000, 200, 20, 500
 
-c_sched_yield = external("sched_yield", types.int32)
-c_usleep = external("usleep", types.int32, types.uint32)
+c_sched_yield = external("sched_yield", 32)
+c_usleep = external("usleep", 32, 32)
 
 
 def meeting_of(parts: int) -> NDArray[np.int64]:
@@ -123,12 +122,21 @@ def border_of(
 
 def next_event_ps(states: Sequence[State]) -> int:
     """Return the time of the next event in any part; NEVER_PS if there is none."""
-    parts = len(states)
     times = [int(min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY])) >> 1 for state in states]
-    if parts > 1:
-        boxes = range(_mailboxes(parts), _mailboxes(parts) + parts * parts * _MAILBOX_WORDS, _MAILBOX_WORDS)
-        times += [int(states[0].meeting[box + _EARLIEST_PS]) for box in boxes]
-    return min(times)
+    return min(*times, _earliest_mail_ps(states))
+
+
+def has_mail(states: Sequence[State]) -> bool:
+    """Return whether a packet is on its way from one part to another, and in none of them."""
+    return _earliest_mail_ps(states) < NEVER_PS
+
+
+def _earliest_mail_ps(states: Sequence[State]) -> int:
+    parts = len(states)
+    if parts == 1:
+        return NEVER_PS
+    boxes = range(_mailboxes(parts), _mailboxes(parts) + parts * parts * _MAILBOX_WORDS, _MAILBOX_WORDS)
+    return min(int(states[0].meeting[box + _EARLIEST_PS]) for box in boxes)
 
 
 # ---- a run ----------------------------------------------------------------------------------------------------------
@@ -201,7 +209,6 @@ def is_in_step(state: State, key: int, place: int) -> bool:
 @separate
 def goes_on(state: State, until_ps: int, must_stop: bool) -> bool:
     """Return whether a run goes on where all its events are processed, or where Python must act."""
-    stay_separate()
     border, scalars = state.border, state.scalars
     if len(border) == 0:
         if not must_stop:
@@ -432,7 +439,7 @@ def _look(state: State, row: int) -> None:
         flow = packets[packet, PACKET_FLOW]
         if flow != NONE and packets[packet, PACKET_KIND] == DATA:
             ahead = flows[flow, FLOW_LAST] - 1 - flows[flow, FLOW_EXPECTED]
-            has_last = 0 < ahead <= 62 and flows[flow, FLOW_RECEIVED] >> (ahead - 1) & 1
+            has_last = 0 < ahead <= 62 and flows[flow, FLOW_RECEIVED] >> (ahead - 1) & 1 != 0
             if has_last or packets[packet, PACKET_NUMBER] == flows[flow, FLOW_LAST] - 1:
                 found_ps = arrives_ps
                 break

@@ -11,7 +11,6 @@ Layouts are those of Linux on 64-bit machines: ``mmsghdr``, ``iovec``, ``sockadd
 from typing import Final
 
 import numpy as np
-from numba import types
 
 from emulator.engine.packets import octets_of, release_packet, take_packet
 from emulator.engine.queues import enqueue
@@ -96,14 +95,13 @@ TAG_BYTES: Final = 4
 _ADDRESSES_BYTES: Final = 12
 _PACKET_FAMILY: Final = 17 | 0x0300 << 16  # AF_PACKET, and ETH_P_ALL in network order
 
-_int32, _int64 = types.int32, types.int64
-c_recvmmsg = external("recvmmsg", _int32, _int32, _int64, _int32, _int32, _int64)
-c_sendmmsg = external("sendmmsg", _int32, _int32, _int64, _int32, _int32)
-c_ppoll = external("ppoll", _int32, _int64, _int64, _int64, _int64)
-c_nanosleep = external("nanosleep", _int32, _int64, _int64)
-c_clock_gettime = external("clock_gettime", _int32, _int32, _int64)
-c_read = external("read", _int64, _int32, _int64, _int64)
-c_write = external("write", _int64, _int32, _int64, _int64)
+c_recvmmsg = external("recvmmsg", 32, 32, 64, 32, 32, 64)
+c_sendmmsg = external("sendmmsg", 32, 32, 64, 32, 32)
+c_ppoll = external("ppoll", 32, 64, 64, 64, 64)
+c_nanosleep = external("nanosleep", 32, 64, 64)
+c_clock_gettime = external("clock_gettime", 32, 32, 64)
+c_read = external("read", 64, 32, 64, 64)
+c_write = external("write", 64, 32, 64, 64)
 
 
 @inlined

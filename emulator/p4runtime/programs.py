@@ -13,7 +13,7 @@ class Programs(Protocol):
     """Compiles programs and loads them into switches."""
 
     def compile(self, device_config: bytes) -> Program:
-        """Compile a BMv2 JSON, in any thread; this may take half a minute.
+        """Compile a BMv2 JSON, in any thread; this may take some seconds.
 
         Raises RequestError: INVALID_ARGUMENT for a corrupt one, UNIMPLEMENTED for one that the emulator cannot run.
         """

@@ -6,6 +6,7 @@ little-endian integers, of which the first is its kind and the second a port.
 """
 
 import asyncio
+import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -21,6 +22,7 @@ MOST_BYTES: Final = 1 << 17
 _HEADER: Final = struct.Struct("<iii")
 _LENGTH: Final = struct.Struct(">Q")
 _IN_ONE_PIECE: Final = b"\x01"
+_HOST_PORT: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>\d{1,5})", re.ASCII)
 
 
 class Kind(IntEnum):
@@ -100,7 +102,7 @@ async def read_message(reader: asyncio.StreamReader, *, is_tcp: bool) -> Message
 
 @dataclass(frozen=True, slots=True)
 class PacketAddress:
-    """Where a packet socket is: a file, or a host and a TCP port."""
+    """Where a packet socket is: a file, or a host (an IPv6 address without brackets) and a TCP port."""
 
     path: str | None = None
     host: str = ""
@@ -111,16 +113,21 @@ class PacketAddress:
         """Whether it is reached by TCP."""
         return self.path is None
 
+    @property
+    def host_port(self) -> str:
+        """The host, an IPv6 address in brackets, and the port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     @classmethod
     def parse(cls, text: str) -> "PacketAddress":
         """Return an address of its text. Raises ValueError."""
         scheme, separator, rest = text.partition("://")
         if separator and scheme == "ipc" and rest:
             return cls(path=rest)
-        host, colon, port = rest.rpartition(":")
-        if separator and scheme == "tcp" and colon and host and port.isdecimal() and int(port) < 1 << 16:
-            return cls(host=host, port=int(port))
+        found = _HOST_PORT.fullmatch(rest)
+        if separator and scheme == "tcp" and found and int(found["port"]) < 1 << 16:
+            return cls(host=found["ipv6"] or found["host"], port=int(found["port"]))
         raise ValueError(f"expected ipc://FILE or tcp://HOST:PORT, got {text!r}")
 
     def __str__(self) -> str:
-        return f"tcp://{self.host}:{self.port}" if self.path is None else f"ipc://{self.path}"
+        return f"tcp://{self.host_port}" if self.path is None else f"ipc://{self.path}"

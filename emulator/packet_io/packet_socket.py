@@ -7,6 +7,7 @@ PTF's platform ``nn`` speaks to it as it is, and so does what speaks to BMv2's `
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import stat
 from collections import Counter
@@ -44,6 +45,7 @@ class PacketSocket:
         macs: The MAC address behind every port of the switch, by its number; None where it has none.
         send: Sends a packet into a port; raises ValueError for one that the switch cannot take.
         set_port: Takes a port down, or brings it up.
+        greets_within_s: How long a program may take for its first bytes.
     """
 
     def __init__(
@@ -53,12 +55,14 @@ class PacketSocket:
         macs: Mapping[int, str | None],
         send: Callable[[int, bytes], Awaitable[None]],
         set_port: Callable[[int, bool], Awaitable[None]],
+        greets_within_s: float = 10.0,
     ) -> None:
         self.switch = switch
         self.address = address
         self._macs = macs
         self._send = send
         self._set_port = set_port
+        self._greets_within_s = greets_within_s
         self._ports: set[int] = set()
         self._writer: asyncio.StreamWriter | None = None
         self._server: asyncio.Server | None = None
@@ -68,7 +72,10 @@ class PacketSocket:
         self._inode: int | None = None
 
     async def listen(self) -> None:
-        """Begin to listen. Raises OSError where that is not possible; a file that nobody listens at is replaced."""
+        """Begin to listen. Raises OSError where that is not possible; a file that nobody listens at is replaced.
+
+        Only the owner of a file may connect.
+        """
         address = self.address
         if address.path is None:
             self._server = await asyncio.start_server(self._serve, address.host, address.port)
@@ -77,6 +84,7 @@ class PacketSocket:
         _remove_stale(path)
         listening = socket.socket(socket.AF_UNIX)
         try:
+            os.fchmod(listening.fileno(), 0o600)  # Linux gives the file the mode that the socket has
             listening.bind(address.path)  # asyncio would take the file of another emulator away
         except OSError as error:
             listening.close()
@@ -114,9 +122,7 @@ class PacketSocket:
         self._writer = writer
         try:
             writer.write(GREETING)
-            greeting = await reader.readexactly(len(GREETING))
-            if greeting != GREETING:
-                raise MessageError(f"expected a Pair socket of nanomsg, got {greeting.hex()}")
+            await self._be_greeted(reader)
             while True:
                 await self._react(await read_message(reader, is_tcp=self.address.is_tcp))
         except MessageError as error:
@@ -127,6 +133,16 @@ class PacketSocket:
             self._writer = None
             self._ports.clear()
             writer.close()
+
+    async def _be_greeted(self, reader: asyncio.StreamReader) -> None:
+        """Read the header of the other end, which keeps others out until then."""
+        try:
+            async with asyncio.timeout(self._greets_within_s):
+                greeting = await reader.readexactly(len(GREETING))
+        except TimeoutError:
+            raise MessageError(f"nothing came in {self._greets_within_s:g} s") from None
+        if greeting != GREETING:
+            raise MessageError(f"expected a Pair socket of nanomsg, got {greeting.hex()}")
 
     async def _react(self, message: Message) -> None:
         port = message.port

@@ -1,14 +1,18 @@
 """A network under test: switches that run a program in virtual time, and what has come out of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from emulator.engine import state as s
 from emulator.engine.events import END_PS
 from emulator.fabric import PS_PER_S, EmulatedFabric
 from emulator.observations import Drops, PacketIn
+from emulator.snapshot import Snapshot
 from emulator.testing.packets import Ignored, PacketLike, differences, like, summary
 from emulator.testing.switches import Switch
+from emulator.tracing.packet_trace import trace_on_copy
+from emulator.tracing.text import as_text
 from topologies.fabric import Fabric, Link
 
 if TYPE_CHECKING:
@@ -18,6 +22,16 @@ _STEP_S = 0.001
 _SETTLES_WITHIN_S = 10.0
 _MOST_HOPS = 1_000_000
 _MOST_SHOWN = 5
+_MOST_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A packet, and the network as it was before."""
+
+    snapshot: Snapshot
+    link: int
+    octets: bytes
 
 
 class Network:
@@ -36,6 +50,7 @@ class Network:
         self._packets_in: list[PacketIn] = []
         self._switches = {name: Switch(self, name, program) for name in fabric.switches}
         self._drops = {name: self.emulated.drops(name) for name in fabric.switches}
+        self._last: _Sent | None = None
 
     def __getitem__(self, switch: str) -> Switch:
         """Return a switch. Raises KeyError."""
@@ -62,7 +77,8 @@ class Network:
         __tracebackhide__ = True
         found, self._received = self._received, []
         if found:
-            raise AssertionError("\n".join(["packets that nobody has expected:", *self._listed(found)]))
+            lines = ["packets that nobody has expected:", *self._listed(found), *self._trace()]
+            raise AssertionError("\n".join(lines))
 
     # ---- time -------------------------------------------------------------------------------------------------------
 
@@ -80,7 +96,9 @@ class Network:
     def inject(self, link: int, packet: PacketLike) -> None:
         """Let a packet arrive at the end of a link, and let all packets pass."""
         __tracebackhide__ = True
-        self.emulated.inject(link, bytes(packet))
+        octets = bytes(packet)
+        self._last = _Sent(self.emulated.snapshot(), link, octets)
+        self.emulated.inject(link, octets)
         self.settle()
 
     def settle(self) -> None:
@@ -119,8 +137,12 @@ class Network:
         others = [(passed, octets) for passed, octets in self._received if passed != link]
         if others:
             lines += ["elsewhere came:", *self._listed(others, packet)]
-        lines += self._new_drops()
+        lines += [*self._new_drops(), *self._trace()]
         raise AssertionError("\n".join(lines))
+
+    def entries_change(self) -> None:
+        """Note that the last packet met other entries than those of now, so that it cannot be traced any more."""
+        self._last = None
 
     def take(self, link: int) -> list[bytes]:
         """Return the packets that have passed a link, which are then no longer expected."""
@@ -158,6 +180,19 @@ class Network:
         if len(packets) > _MOST_SHOWN:
             lines.append(f"  and {len(packets) - _MOST_SHOWN} more")
         return lines
+
+    def _trace(self) -> list[str]:
+        """Return what the packet that was sent last has met, once."""
+        last, self._last = self._last, None
+        if last is None:
+            return []
+        end = self.emulated.fabric.links[last.link]
+        octets, length = last.octets[: s.OCTETS], len(last.octets)
+        trace = trace_on_copy(self.emulated, last.snapshot, last.link, octets, length=length)
+        lines = as_text(trace).splitlines()
+        more = [f"  and {len(lines) - _MOST_LINES} lines more"] if len(lines) > _MOST_LINES else []
+        first = f"trace of the packet that was sent last, to {end.destination} port {end.destination_port}:"
+        return [first, *lines[:_MOST_LINES], *more]
 
     def _new_drops(self) -> list[str]:
         """Return a line for each switch that has dropped packets since the last time."""

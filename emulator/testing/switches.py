@@ -72,7 +72,7 @@ class Switch:
 
         Raises:
             AssertionError: No such packet has left there; the text has in which fields the nearest differs, what has
-                left elsewhere, and what the switch has dropped.
+                left elsewhere, what the switch has dropped, and a trace of the packet that was sent last.
         """
         __tracebackhide__ = True
         link = self.network.link_behind(self.name, port)
@@ -101,6 +101,7 @@ class Switch:
         """Carry out updates of P4Runtime, each a message or its text. Raises ParseError for a bad text."""
         __tracebackhide__ = True
         messages = [text_format.Parse(each, p4r.Update()) if isinstance(each, str) else each for each in updates]
+        self.network.entries_change()
         try:
             write_batch(self._device.require_target(), messages)
         except RequestError as error:

@@ -7,20 +7,16 @@ fabric itself stays as it is, and its machine code knows nothing of traces.
 
 import re
 from collections.abc import Callable
-from importlib.abc import InspectLoader
-from importlib.util import module_from_spec, spec_from_loader
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emulator.compiler.functions import TELL
-from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.fabric import EmulatedFabric
 from emulator.single_packets import put_on_link
 from emulator.snapshot import Snapshot
-from emulator.tracing.plain import PlainFunctions
+from emulator.tracing.plain import PlainFunctions, executed
 from emulator.tracing.recorder import Recorder
 from emulator.tracing.steps import PacketTrace
 
@@ -31,7 +27,6 @@ MOST_EVENTS = 100_000
 """Events of a fabric in one trace, at about 20,000 in a second; a packet that is still under way then is left there."""
 
 _TELL = re.compile(rf"^( *){TELL}", re.MULTILINE)
-_DECORATOR = re.compile(r"^@.*\n", re.MULTILINE)
 
 
 def trace_packet(
@@ -57,8 +52,23 @@ def trace_packet(
         ValueError: There is no such switch or port, or there are more bytes than a packet stores or has.
     """
     link = emulated.link_into(switch, port)
+    return trace_on_copy(emulated, emulated.snapshot(), link, octets, length=length, within_ps=within_ps)
+
+
+def trace_on_copy(
+    emulated: EmulatedFabric,
+    snapshot: Snapshot,
+    link: int,
+    octets: bytes,
+    *,
+    length: int | None = None,
+    within_ps: int = WITHIN_PS,
+) -> PacketTrace:
+    """Return what would have happened to a packet at the end of a link when a copy was made, which is used up.
+
+    Entries must not have changed since. Raises ValueError as ``trace_packet``.
+    """
     length = len(octets) if length is None else length
-    snapshot = emulated.snapshot()
     snapshot.make_room()
     packet = put_on_link(snapshot.state, link, octets, length)
     return _followed(emulated, snapshot, packet, within_ps)
@@ -124,7 +134,7 @@ def _plain_loop(emulated: EmulatedFabric, recorder: Recorder) -> Callable[[s.Sta
     """Return the event loop of all programs of a fabric, as Python that tells the recorder what happens."""
     plain = PlainFunctions(recorder.wrappers)
     runs = {
-        number: plain.namespace(_names(program), tell=recorder)["run"]
+        number: plain.namespace(executed(_TELL.sub(r"\1", program.source), program.names), tell=recorder)["run"]
         for program, number in emulated.program_numbers.items()
     }
 
@@ -137,23 +147,3 @@ def _plain_loop(emulated: EmulatedFabric, recorder: Recorder) -> Callable[[s.Sta
             state.scalars[s.PROGRAM] = state.scalars[s.WANTED_PROGRAM]
 
     return loop
-
-
-def _names(program: Program) -> dict[str, Any]:
-    """Return the names of a program's module, with the calls that tell what happens."""
-    loader = _Traced(_TELL.sub(r"\1", _DECORATOR.sub("", program.source)))
-    specification = spec_from_loader("traced_program", loader)
-    assert specification is not None
-    module = module_from_spec(specification)
-    loader.exec_module(module)
-    return vars(module)
-
-
-class _Traced(InspectLoader):
-    """Loads a module from its source."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def get_source(self, _fullname: str) -> str:
-        return self._source

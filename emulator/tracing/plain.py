@@ -9,8 +9,17 @@ from collections.abc import Callable, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+from emulator.native.module import Inlined
+
 Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Returns what stands in place of a function."""
+
+
+def executed(source: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a program's source that is executed as Python, and of what it uses."""
+    found = dict(names)
+    exec(compile(source, "program", "exec"), found)  # nosec B102 # written by emulator.compiler
+    return found
 
 
 class PlainFunctions:
@@ -22,19 +31,19 @@ class PlainFunctions:
         self._functions: dict[FunctionType, Callable[..., Any]] = {}
 
     def namespace(self, names: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Return the plain form of a module's names; ``more`` are names that are added."""
+        """Return the plain form of a module's names; ``more`` are names that are added, or have another meaning."""
         if id(names) in self._namespaces:
             return self._namespaces[id(names)]
-        found = self._namespaces[id(names)] = dict(names) | more
+        found = self._namespaces[id(names)] = dict(names)
         for name, value in names.items():
             is_own = isinstance(value, FunctionType) and value.__globals__ is names
-            python = value if is_own else getattr(value, "py_func", None)
-            if isinstance(python, FunctionType):
-                found[name] = self._function(python)
+            if is_own or isinstance(value, Inlined):
+                found[name] = self._function(value if is_own else value.python)
             elif isinstance(value, ModuleType) and value.__name__.startswith("emulator."):
                 found[name] = _PlainModule(self.namespace(vars(value)))
-            elif name in self._wrappers and callable(value):
+            elif name in self._wrappers:
                 found[name] = self._wrappers[name](value)
+        found |= more
         return found
 
     def _function(self, function: FunctionType) -> Callable[..., Any]:
@@ -50,8 +59,8 @@ class PlainFunctions:
 
     def _cell(self, cell: CellType) -> CellType:
         """Return a variable of an enclosing function, with the Python function in place of a compiled one."""
-        python = getattr(cell.cell_contents, "py_func", cell.cell_contents)
-        return CellType(self._function(python)) if isinstance(python, FunctionType) else cell
+        content = cell.cell_contents
+        return CellType(self._function(content.python)) if isinstance(content, Inlined) else cell
 
 
 class _PlainModule:

@@ -67,7 +67,6 @@ class Recorder:
             "verify_checksums": self._wrap_checksums(is_update=False),
             "update_checksums": self._wrap_checksums(is_update=True),
             "prefetch": _nothing,
-            "stay_separate": _nothing,
         }
 
     # ---- what generated code tells ----------------------------------------------------------------------------------

@@ -81,11 +81,9 @@ def unsupported_on(
     """Return why a back end cannot run a valid scenario with this enforcement, or None where it can."""
     if switch is SwitchKind.OVS and (reason := _unsupported_on_openvswitch(scenario)) is not None:
         return reason
-    if scenario.congestion_control is not None:
-        if backend is not Backend.EMULATOR:
-            return "congestion_control: only the emulator has hosts with one; expected --on emulator"
-        if (reason := _unknown_control(scenario.congestion_control)) is not None:
-            return reason
+    choice = scenario.congestion_control
+    if choice is not None and (reason := unsupported_control(choice, backend)) is not None:
+        return f"congestion_control: {reason}"
     match backend:
         case Backend.SIMULATOR:
             if not scenario.reads_ports:
@@ -109,13 +107,16 @@ def unsupported_on(
             return None
 
 
-def _unknown_control(choice: CongestionControlChoice) -> str | None:
+def unsupported_control(choice: CongestionControlChoice, backend: Backend) -> str | None:
+    """Return why the hosts of a back end cannot have a congestion control; None where they can."""
+    if backend is not Backend.EMULATOR:
+        return "only the emulator has hosts with one; expected --on emulator"
     from experiments.scenarios.emulated_network import chosen_control
 
     try:
         chosen_control(choice)
     except ValueError as error:
-        return f"congestion_control: {error}"
+        return str(error)
     return None
 
 

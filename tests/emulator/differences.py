@@ -1,6 +1,6 @@
 """Compares drawn programs with the plain interpreter: ``python -m tests.emulator.differences FIRST LAST``.
 
-With ``NUMBA_DISABLE_JIT=1`` the generated modules run as the Python that they are, which needs no compilation.
+The programs run as the Python that the compiler generates, which needs no compilation.
 """
 
 import json
@@ -24,21 +24,24 @@ class RefusedError(Exception):
     """The emulator does not execute the program."""
 
 
-def differences(seed: int) -> list[str]:
-    """What the compiled program of a seed does otherwise than the interpreter. Raises RefusedError."""
+def differences(seed: int, *, is_python: bool) -> list[str]:
+    """What the compiled program of a seed does otherwise than the interpreter. Raises RefusedError.
+
+    ``is_python``: it runs as Python, and not as machine code.
+    """
     scenario = drawn(seed)
     before, jumps.MAX_REPEATS = jumps.MAX_REPEATS, _REPEATS
     try:
-        return _compared(scenario)
+        return _compared(scenario, is_python=is_python)
     except UnsupportedError as error:
         raise RefusedError(str(error)) from error
     finally:
         jumps.MAX_REPEATS = before
 
 
-def _compared(scenario: Scenario) -> list[str]:
+def _compared(scenario: Scenario, *, is_python: bool) -> list[str]:
     program = compile_program(json.dumps(scenario.program))
-    switch, reference = LoneSwitch(program), Interpreter(scenario.program)
+    switch, reference = LoneSwitch(program, is_python=is_python), Interpreter(scenario.program)
     for table, entries in scenario.entries.items():
         for key, call in entries.items():
             switch.control.insert(table, key, call)
@@ -78,7 +81,7 @@ def main() -> None:
     refused = different = 0
     for seed in range(*map(int, sys.argv[1:3])):
         try:
-            found = differences(seed)
+            found = differences(seed, is_python=True)
         except RefusedError as error:
             refused += 1
             print(f"{seed}: {error}")

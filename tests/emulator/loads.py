@@ -6,6 +6,7 @@ Rates and delays are few, so that much happens at once.
 from collections.abc import Iterator
 from dataclasses import asdict
 from ipaddress import IPv4Address
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -51,13 +52,24 @@ def drawn_fabric(random: Random) -> Fabric:
 class Load:
     """Does the same things to a fabric, of any number of cores, for the same seed; ``seen`` is what came of it."""
 
-    def __init__(self, seed: int, fabric: Fabric, program: Program, cores: int, *, is_routed: bool = True) -> None:
+    def __init__(
+        self,
+        seed: int,
+        fabric: Fabric,
+        program: Program,
+        cores: int,
+        *,
+        is_routed: bool = True,
+        record_into: Path | None = None,
+    ) -> None:
         self._random = random = Random(seed)
         options = HostOptions(mtu_bytes=random.choice([1000, 4096]), window_packets=random.choice([4, 20, 62]))
         limit_bytes, trace_rows = random.choice([9_000, 60_000, 16_000_000]), random.choice([0, 5000])
         self.emulated = EmulatedFabric(
             fabric, program, options, queue_limit_bytes=limit_bytes, trace_rows=trace_rows, cores=cores
         )
+        if record_into is not None:
+            self.emulated.record_packets(record_into)
         self._routing = routing_of(fabric) if is_routed else None
         self._flows: list[tuple[int, FiveTuple]] = []
         self._idle: set[int] = set()

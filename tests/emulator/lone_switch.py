@@ -1,20 +1,18 @@
 """One switch that runs a program, without fabric or clock: a packet in, a packet out."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
 
 from emulator.compiler.deparsers import HALTED
 from emulator.compiler.program import Program
 from emulator.engine.state import OCTETS
 from emulator.entries import ActionCall
-from emulator.jit import OPTIONS
 from emulator.memory import Arena
 from emulator.switch import EmulatedSwitch
+from emulator.tracing.plain import PlainFunctions, executed
 from tests.emulator.fabrics import exact
 from tests.emulator.programs import trainyard
 
@@ -33,17 +31,22 @@ class Sent:
 
 
 class LoneSwitch:
-    """Calls a program's machine code for single packets; ``control`` is the switch's control side."""
+    """Calls a program's machine code for single packets; ``control`` is the switch's control side.
 
-    def __init__(self, program: Program) -> None:
+    With ``is_python`` the program runs as the Python that it is written in, which needs no compilation.
+    """
+
+    def __init__(self, program: Program, *, is_python: bool = False) -> None:
         self._program = program
         self._arena = Arena()
         self._block = self._arena.allocate(program.resources.block_words)
         self.control = EmulatedSwitch("lone", 1, self._arena, self._block, program.resources)
         self.control.clear()
-        module = program.module
-        self._receive, self._transmit = _for_python(module.receive), _for_python(module.transmit)
-        self._store, self._load = _for_python(module.store), _for_python(module.load)
+        functions: Mapping[str, Any] = program.functions
+        if is_python:
+            functions = PlainFunctions({}).namespace(executed(program.source, program.names))
+        names = "receive", "transmit", "store", "load"
+        self._receive, self._transmit, self._store, self._load = (functions[name] for name in names)
 
     def process(
         self, packet: bytes, port: int = 1, depths: tuple[int, int] = (0, 0), times_us: tuple[int, int] = (7, 9)
@@ -81,15 +84,6 @@ class LoneSwitch:
         assert (octets[:OCTETS] == _ODD_BYTE).all()
         assert (octets[2 * OCTETS :] == _ODD_BYTE).all()
         return sent
-
-
-@cache
-def _for_python(function: Any) -> Callable[..., Any]:
-    """What Python can call in place of a function that only machine code can.
-
-    Kept on disk beside the program's event loop, which it becomes stale with.
-    """
-    return cast(Callable[..., Any], numba.njit(cache=True, **OPTIONS)(getattr(function, "py_func", function)))
 
 
 def with_next_hops() -> LoneSwitch:

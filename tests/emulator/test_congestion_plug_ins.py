@@ -1,6 +1,7 @@
 """How congestion controls are found, refused, compiled in and kept apart from what flows without them do."""
 
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.congestion import FIXED, CongestionControl, Event
-from emulator.congestion.compilation import controlled_transport, require_compilable
+from emulator.congestion.compilation import ARGUMENTS, require_compilable
 from emulator.congestion.dctcp import DCTCP
 from emulator.congestion.registry import CongestionControlError, control_names, find_control, load_control
 from emulator.congestion.reno import RENO
 from emulator.congestion.swift import SWIFT
 from emulator.fabric import EmulatedFabric
 from emulator.host_options import HostOptions
+from emulator.native.module import Inlined, Module
 from tests.emulator.congested import hosts
 from tests.emulator.fabrics import advance, completion_times, dumbbell, five_tuple, star
 from tests.emulator.marking_program import marked
@@ -184,32 +186,63 @@ def test_control_of_ones_own_is_compiled_in(folder: Path) -> None:
     assert result.sender(flow).window_packets % 1 == pytest.approx(1e-4)
 
 
-def test_source_names_all_that_a_control_uses(folder: Path) -> None:
-    """A constant of the module, a function that it calls, and the file itself: another one is another program."""
-    variants = [{}, {"step": "2"}, {"inner": "2 * STEP"}, {"smallest": "1.5"}]
-    sources = set()
+def code_of(control: CongestionControl) -> str:
+    """LLVM's text of a control's functions."""
+    module = Module()
+    for function in control.functions:
+        module.function(Inlined(function), ARGUMENTS)  # type: ignore[arg-type]
+    return module.text
+
+
+def test_machine_code_is_that_of_all_that_a_control_uses(folder: Path) -> None:
+    """A constant of the module, a function that it calls, and its own functions: another one is another program."""
+    variants = [{}, {"step": "2"}, {"inner": "3 * STEP"}, {"smallest": "1.5"}]
+    codes = set()
     for number, changes in enumerate(variants):
         write(folder, f"variant_{number}", **changes)
-        source = controlled_transport((load_control(f"variant_{number}:OWN"),))
-        sources.add(source.replace(f"variant_{number}", "variant"))
-    assert len(sources) == len(variants)
+        codes.add(code_of(load_control(f"variant_{number}:OWN")))
+    assert len(codes) == len(variants)
     # Parameters are words of flows, not code.
-    assert controlled_transport((DCTCP,)) == controlled_transport((DCTCP.with_parameters({"gain": 0.5}),))
+    assert code_of(DCTCP) == code_of(DCTCP.with_parameters({"gain": 0.5}))
 
 
-@pytest.mark.slow
-def test_function_that_numba_cannot_compile_is_refused_by_name(folder: Path) -> None:
-    write(folder, "bad_control", smallest="window_of_nothing(words)")
+@pytest.mark.parametrize(
+    ("smallest", "why"),
+    [
+        ("window_of_nothing(words)", "function 'window_of_nothing'"),
+        ("'large'", "expression \"'large'\""),
+        ("event._replace(window=1.0)", "expression 'event._replace"),
+        ("sum(words)", "function 'sum'"),
+        ("start(words, event)", "function 'start', which is not decorated by emulator.jit.compiled"),
+        ("words[1:]", "an index|expression"),
+        ("event.share", "field 'share'"),
+        ("words[0] or 1.0", "the value of 'words.0. or 1.0'"),
+        ("[1.0][0]", "expression '.1.0.'"),
+        ("1.0 % words[1]", "operation Mod on f64"),
+    ],
+)
+def test_function_that_cannot_be_compiled_is_refused_with_place_and_reason(
+    smallest: str, why: str, folder: Path
+) -> None:
+    write(folder, "bad_control", smallest=smallest)
+    line = 1 + (folder / "bad_control.py").read_text().splitlines().index(f"    return {smallest}")
     with pytest.raises(
-        ValueError, match=r"(?s)congestion control 'own': smallest cannot be compiled: .*window_of_nothing"
+        ValueError,
+        match=rf"congestion control 'own': smallest cannot be compiled: .*bad_control.py:{line}: smallest: ({why})",
     ):
         require_compilable(load_control("bad_control:OWN"))
-    write(folder, "odd_control", smallest="'large'")
-    with pytest.raises(ValueError, match=r"'own': smallest must return a window in packets, not .*large"):
+    sys.modules.pop("bad_control")
+
+
+@pytest.mark.parametrize(("smallest", "what"), [("event.is_limited", "bool"), ("event", "Record")])
+def test_function_must_return_a_window(smallest: str, what: str, folder: Path) -> None:
+    write(folder, "odd_control", smallest=smallest)
+    with pytest.raises(ValueError, match=rf"'own': smallest must return a window in packets, not .*{what}"):
         require_compilable(load_control("odd_control:OWN"))
+    sys.modules.pop("odd_control")
 
 
-def test_function_without_a_module_is_refused() -> None:
+def test_function_without_a_definition_is_refused() -> None:
     nameless = CongestionControl(
         name="x",
         start=lambda words, event: 1.0,  # noqa: ARG005
@@ -217,8 +250,8 @@ def test_function_without_a_module_is_refused() -> None:
         on_loss=RENO.on_loss,
         on_timeout=RENO.on_timeout,
     )
-    with pytest.raises(ValueError, match=r"congestion control 'x': .*<lambda> is no function of an importable module"):
-        controlled_transport((nameless,))
+    with pytest.raises(ValueError, match=r"congestion control 'x': .*<lambda> cannot be compiled: .*begins with def"):
+        require_compilable(nameless)
 
 
 def test_names_of_controls() -> None:

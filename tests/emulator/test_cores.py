@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from random import Random
 
 import pytest
 
+from emulator import tails
 from emulator.compiler.program import Program, compile_program
 from emulator.fabric import EmulatedFabric
 from emulator.partition import partition
@@ -19,6 +21,7 @@ from tests.emulator.fabrics import routing_of, write_entries
 from tests.emulator.loads import Load, drawn_fabric
 from tests.emulator.packets import ipv4_packet
 from tests.emulator.programs import trainyard
+from tests.patience import PATIENCE_S
 from topologies.addressing import UDP_PROTOCOL, FiveTuple
 from topologies.fabric import Cable, Fabric
 from topologies.specification import FatTreeSpecification
@@ -101,7 +104,10 @@ def test_threads_end_with_their_fabric() -> None:
     (thread,) = load.emulated.thread_ids
     del load
     gc.collect()
-    assert not Path(f"/proc/self/task/{thread}").exists()
+    deadline_s = time.monotonic() + PATIENCE_S  # the kernel may take a moment to end a thread that has returned
+    while Path(f"/proc/self/task/{thread}").exists():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
 
 
 def test_captured_packets_are_those_that_one_core_has_however_many_there_are() -> None:
@@ -120,6 +126,25 @@ def test_captured_packets_are_those_that_one_core_has_however_many_there_are() -
         found.append((emulated.captured(), emulated.packet_hops))
     assert len(found[0][0]) == 5000
     assert found[0] == found[1]
+
+
+def test_ends_of_long_packets_are_kept_on_the_way_and_forgotten_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tails, "MOST_BYTES", 40_000)
+    cables = (Cable(("h0", "s0"), 1e11, 1e-6), Cable(("s0", "s1"), 1e11, 1e-6), Cable(("s1", "h1"), 1e11, 1e-6))
+    fabric = Fabric(("h0", "h1"), ("s0", "s1"), cables, 1)
+    emulated = EmulatedFabric(fabric, trainyard(), cores=2)
+    for switch in emulated.switches.values():
+        switch.clear()
+        write_entries(switch, routing_of(fabric))
+    source, destination = (fabric.nics[host][0] for host in fabric.hosts)
+    ends = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 1, 2)
+    sent = [ipv4_packet(ends, payload=bytes([number]) * 3000) for number in range(100)]
+    for number, octets in enumerate(sent):
+        emulated.inject(source.link, octets)
+        # Packets are in both parts, and on the way between them; sometimes there are none.
+        emulated.run(emulated.now_ps + (10**9 if number % 10 == 9 else 300_000))
+    assert [capture.octets[-3000:] for capture in emulated.captured()] == [octets[-3000:] for octets in sent]
+    assert emulated.is_at_rest
 
 
 FORKING = """

@@ -2,14 +2,10 @@
 
 import asyncio
 import fnmatch
-import os
-import subprocess  # nosec B404 # sets hosts up, as their topology says
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +13,13 @@ from emulator.ports import CPU_PORT, DROP_PORT, require_emulated
 from hostlib.addresses import check_host_port, is_local
 from topologies.fabric import Fabric
 from topologies.logs import log_to_stderr
-from topologies.namespaces.fabric_namespaces import FabricNamespaces
-from topologies.namespaces.host_network import NetworkError
-from topologies.namespaces.running_hosts import recorded
-from trainyard.cli.emulator_inputs import Given, own_programs, read_given, read_or_refuse, read_packets, read_pipeline
+from trainyard.cli.emulator_inputs import own_programs, read_given, read_or_refuse, read_packets, read_pipeline
+from trainyard.cli.emulator_wires import WireOptions, read_interfaces
 from trainyard.cli.exits import fail, refuse
 from trainyard.progress import progress
+
+if TYPE_CHECKING:
+    from emulator.p4runtime.tls import ServerTls
 
 TopologyOption = Annotated[
     Path | None,
@@ -118,11 +115,43 @@ RealTimeOption = Annotated[
     bool, typer.Option("--real-time", help="With --wire: real-time priority for this process. Leaves one core free.")
 ]
 
+PcapOption = Annotated[
+    Path | None,
+    typer.Option("--pcap", metavar="FOLDER", help="Record the packets of all ports there, as s1-eth1_in.pcap."),
+]
+
 _HIGHEST_TCP_PORT = 65535
-_MTU_BYTES = 1500
-_P4LANG_QUEUE_BYTES = 100_000
-"""Of topologies of p4lang's tutorials: about 64 packets, as on BMv2, whose exercises watch how long a queue is."""
-_NAMED_NAMESPACES = Path("/var/run/netns")
+
+
+@dataclass(frozen=True, slots=True)
+class _TlsFiles:
+    """The files of --tls-certificate, --tls-key and --tls-ca."""
+
+    certificate: Path | None
+    key: Path | None
+    ca: Path | None
+
+    @property
+    def are_given(self) -> bool:
+        return any((self.certificate, self.key, self.ca))
+
+    def read(self) -> "ServerTls | None":
+        """Return what to serve with, None without TLS; files that cannot be used are refused."""
+        from emulator.p4runtime.tls import ServerTls
+
+        if not (self.certificate and self.key and self.ca):
+            return None
+        tls = ServerTls(self.certificate, self.key, self.ca)
+        try:
+            tls.credentials()
+        except ValueError as error:
+            refuse(f"TLS: {error}")
+        return tls
+
+    def check(self) -> None:
+        """Refuse some without the others."""
+        if self.are_given and not (self.certificate and self.key and self.ca):
+            refuse("--tls-certificate, --tls-key and --tls-ca: expected all three or none")
 
 
 def emulator(
@@ -134,6 +163,7 @@ def emulator(
     program: ProgramOption = None,
     entries: EntriesOption = None,
     packets: PacketsOption = None,
+    pcap: PcapOption = None,
     listen: ListenOption = "127.0.0.1:9559",
     port_per_switch: PortsOption = False,
     cpu_port: CpuPortOption = None,
@@ -155,64 +185,31 @@ def emulator(
     """
     given = read_given(topology, ports, device_id, entries or [])
     default = read_pipeline(p4info, json, given)
-    try:
-        check_host_port(listen, first_port=0)
-    except ValueError as error:
-        refuse(f"--listen: {error}, got {listen!r}")
     built = given.fabric
     try:
         require_emulated(built)
     except ValueError as error:
         refuse(f"--topology: {error}")
-    port = listen.rpartition(":")[2]
-    last_port = int(port) + (len(built.switches) - 1 if port_per_switch and int(port) else 0)
-    if last_port > _HIGHEST_TCP_PORT:
-        refuse(f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}")
-    tls_files = (tls_certificate, tls_key, tls_ca)
-    if any(tls_files) and not all(tls_files):
-        refuse("--tls-certificate, --tls-key and --tls-ca: expected all three or none")
-    if not (any(tls_files) or insecure or is_local(listen)):
-        refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
-    interfaces = _interfaces(built, wire or [])
-    if hosts and (interfaces or netns):
-        refuse("--hosts: expected without --wire and --netns, as it makes hosts with interfaces of their own")
-    if hosts and os.geteuid():
-        refuse("--hosts: hosts are network namespaces, which need root")
-    if not (interfaces or hosts) and (netns or mtu or queue_bytes or real_time):
-        refuse("--netns, --mtu, --queue-bytes and --real-time: expected with --hosts or --wire only")
+    tls_files = _TlsFiles(tls_certificate, tls_key, tls_ca)
+    tls_files.check()
+    _check_listen(listen, len(built.switches) if port_per_switch else 1, is_open=tls_files.are_given or insecure)
+    wires = WireOptions(read_interfaces(built, wire or []), hosts, netns, mtu, queue_bytes, real_time)
+    wires.check()
     sockets = read_packets(packets or [], built, insecure=insecure)
-    if sockets and (interfaces or hosts):
+    if sockets and wires.are_wanted:
         refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
     texts = read_or_refuse(default[0]), read_or_refuse(default[1])
     files_of = own_programs(p4info, given) | _own_programs(built, program or [])
     # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
-    from emulator.p4runtime.tls import ServerTls
-    from emulator.standalone import ClockEndError, PipelineTexts, StandaloneEmulator, Wires
-    from emulator.wired_fabric import QUEUE_BYTES
+    from emulator.standalone import ClockEndError, PipelineTexts, StandaloneEmulator
 
-    tls = None
-    if tls_certificate and tls_key and tls_ca:
-        tls = ServerTls(tls_certificate, tls_key, tls_ca)
-        try:
-            tls.credentials()
-        except ValueError as error:
-            refuse(f"TLS: {error}")
-
-    namespace = None if netns is None else Path(netns) if "/" in netns else _NAMED_NAMESPACES / netns
-    queue_bytes = queue_bytes or (_P4LANG_QUEUE_BYTES if given.is_p4lang else QUEUE_BYTES)
+    tls = tls_files.read()
     own = {
         switch: PipelineTexts(" and ".join(map(str, files)), *map(read_or_refuse, files))
         for switch, files in files_of.items()
     }
-    with ExitStack() as stack:
-        if hosts:
-            try:
-                made = stack.enter_context(_made_hosts(given, mtu))
-            except (NetworkError, OSError) as error:
-                fail(f"--hosts: {error}")
-            interfaces, namespace = made.wires, made.fabric_file
-        wires = Wires(interfaces, namespace, mtu, queue_bytes, real_time) if interfaces else None
+    with wires.attached(given) as attached:
         try:
             with progress("compiling the pipeline"):
                 standalone = StandaloneEmulator(
@@ -220,7 +217,7 @@ def emulator(
                     own=own,
                     cpu_port=next(each for each in (cpu_port, given.cpu_port, CPU_PORT) if each is not None),
                     drop_port=drop_port,
-                    wires=wires,
+                    wires=attached,
                     entries=given.entries,
                     packets=sockets,
                 )
@@ -230,9 +227,23 @@ def emulator(
             refuse(str(error))
         log_to_stderr()
         try:
-            asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls))
+            asyncio.run(standalone.serve(listen, port_per_switch=port_per_switch, tls=tls, pcap=pcap))
         except (OSError, ClockEndError) as error:
             fail(f"the emulator failed: {error}")
+
+
+def _check_listen(listen: str, num_ports: int, *, is_open: bool) -> None:
+    """Refuse an address that is none, or that others can reach unless it ``is_open`` to them."""
+    try:
+        check_host_port(listen, first_port=0)
+    except ValueError as error:
+        refuse(f"--listen: {error}, got {listen!r}")
+    port = int(listen.rpartition(":")[2])
+    last_port = port + num_ports - 1 if port else 0
+    if last_port > _HIGHEST_TCP_PORT:
+        refuse(f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}")
+    if not (is_open or is_local(listen)):
+        refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
 
 
 def _own_programs(fabric: Fabric, programs: Sequence[str]) -> dict[str, tuple[Path, Path]]:
@@ -251,42 +262,3 @@ def _own_programs(fabric: Fabric, programs: Sequence[str]) -> dict[str, tuple[Pa
                 refuse(f"--program: switch {switch} has two programs")
             found[switch] = Path(p4info), Path(json)
     return found
-
-
-def _interfaces(fabric: Fabric, wires: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Return the interfaces by host and number of its NIC."""
-    found: dict[tuple[str, int], str] = {}
-    for wire in wires:
-        nic, _, interface = wire.partition("=")
-        host, _, number = nic.rpartition(".")
-        if not (interface and number.isdecimal() and int(number) < len(fabric.nics.get(host, ()))):
-            hosts = ", ".join(f"{nic.host}.{nic.index}" for nics in fabric.nics.values() for nic in nics)
-            refuse(f"--wire: expected NIC=INTERFACE with one of the NICs {hosts}, got {wire!r}")
-        if (host, int(number)) in found:
-            refuse(f"--wire: {nic} has two interfaces")
-        if interface in found.values():
-            refuse(f"--wire: {interface} is the interface of two NICs")
-        found[host, int(number)] = interface
-    return found
-
-
-@contextmanager
-def _made_hosts(given: Given, mtu_bytes: int | None) -> Iterator[FabricNamespaces]:
-    """Make the hosts as network namespaces, for other commands to find, until the block ends."""
-    fabric, mtu_bytes = given.fabric, mtu_bytes or _MTU_BYTES
-    with FabricNamespaces(fabric, mtu_bytes, are_plain=given.is_p4lang) as namespaces, recorded(namespaces):
-        for host, commands in given.commands.items():
-            for command in commands:
-                _set_up(host, namespaces.command(host, "sh", "-c", command), command)
-        yield namespaces
-
-
-def _set_up(host: str, entering: list[str], command: str) -> None:
-    """Run a command in a host; one that fails is told, as the host may do without."""
-    # What the command leaves running would keep a pipe open.
-    with TemporaryFile("w+", errors="replace") as errors:
-        ended = subprocess.run(entering, stdout=subprocess.DEVNULL, stderr=errors, check=False)  # nosec B603 # its file's
-        errors.seek(0)
-        said = errors.read().strip()
-    if ended.returncode:
-        print(f"{host}: {command}: {said or f'exit status {ended.returncode}'}", file=sys.stderr)

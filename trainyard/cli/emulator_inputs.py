@@ -110,7 +110,7 @@ def read_packets(packets: Iterable[str], fabric: Fabric, *, insecure: bool) -> d
             address = found[switch] = PacketAddress.parse(text)
         except ValueError as error:
             refuse(f"--packets {switch}: {error}")
-        if address.is_tcp and not (insecure or is_local(f"{address.host}:{address.port}")):
+        if address.is_tcp and not (insecure or is_local(address.host_port)):
             refuse(f"--packets {switch}: {address} can be reached from the network, without TLS: give --insecure")
     return found
 

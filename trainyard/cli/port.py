@@ -3,15 +3,13 @@
 from enum import StrEnum
 from typing import Annotated
 
-import grpc
 import typer
 from finsy.proto import gnmi_grpc
 
 from emulator.p4runtime.port_requests import port_request
-from hostlib.addresses import check_host_port
-from hostlib.credentials import Credentials
-from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, tls_hint
-from trainyard.cli.exits import fail, refuse
+from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption
+from trainyard.cli.exits import refuse
+from trainyard.cli.switch_channel import check_switch_address, switch_channel
 
 AddressArgument = Annotated[str, typer.Argument(metavar="HOST:PORT", help="gNMI address of the switch.")]
 SwitchArgument = Annotated[str, typer.Argument(metavar="SWITCH", help="Name of the switch.")]
@@ -38,24 +36,10 @@ def port(
     key: KeyOption = None,
 ) -> None:
     """Enable a port of a switch, or disable it: its cable is down then."""
-    try:
-        check_host_port(address)
-    except ValueError as error:
-        refuse(f"{error}, got {address!r}")
-    number_or_name = _number_or_name(port)
-    try:
-        credentials = Credentials.from_environment(ca=ca, certificate=certificate, key=key)
-        connection = credentials.channel(address)
-    except ValueError as error:
-        refuse(str(error))
-    request = port_request(switch, number_or_name, is_enabled=state is State.UP)
-    with connection as channel:
-        try:
-            gnmi_grpc.gNMIStub(channel).Set(request, timeout=_WAIT_S)
-        except grpc.RpcError as error:
-            reason = error.details() if isinstance(error, grpc.Call) else error
-            hint = tls_hint(str(reason), credentials)
-            fail(f"{address}: port {port} of {switch} cannot be set: {reason}{hint}")
+    check_switch_address(address)
+    request = port_request(switch, _number_or_name(port), is_enabled=state is State.UP)
+    with switch_channel(address, ca, certificate, key, f"port {port} of {switch} cannot be set") as channel:
+        gnmi_grpc.gNMIStub(channel).Set(request, timeout=_WAIT_S)
 
 
 def _number_or_name(text: str) -> int | str:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from experiments.report.numbers import change, count, percent, seconds, slowdown
 from experiments.report.style import FigureFormat
-from experiments.scenarios.backend import Backend, RunError, real_hosts, run_on, unsupported_on
+from experiments.scenarios.backend import Backend, RunError, real_hosts, run_on, unsupported_control, unsupported_on
 from experiments.scenarios.results import RunResult, run_object
 from experiments.scenarios.switch_kind import SwitchKind
 from experiments.sweeps.cases import versions
@@ -125,6 +125,8 @@ def run(
         if not congestion_control:
             refuse("--congestion-control: expected a name, got ''")
         choice = CongestionControlChoice(name=congestion_control)
+        if (problem := unsupported_control(choice, on)) is not None:
+            refuse(f"--congestion-control: {problem}")
         accepted = accepted.model_copy(update={"congestion_control": choice})
     if (problem := unsupported_on(accepted, on, enforcement, switch)) is not None:
         refuse(f"{scenario}: {problem}")

@@ -2,14 +2,12 @@
 
 from typing import Annotated
 
-import grpc
 import typer
 
-from hostlib.addresses import check_host_port
-from hostlib.credentials import Credentials
 from topologies.printable import printable
-from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption, tls_hint
-from trainyard.cli.exits import fail, refuse
+from trainyard.cli.connecting import CaOption, CertificateOption, KeyOption
+from trainyard.cli.exits import refuse
+from trainyard.cli.switch_channel import check_switch_address, switch_channel
 
 AddressArgument = Annotated[str, typer.Argument(metavar="HOST:PORT", help="P4Runtime address of the emulator.")]
 SwitchArgument = Annotated[str, typer.Argument(metavar="SWITCH", help="Name of the switch at which it arrives.")]
@@ -38,10 +36,7 @@ def trace_packet(
     key: KeyOption = None,
 ) -> None:
     """Show what would happen to a packet in the switches of a running emulator, step by step; nothing changes."""
-    try:
-        check_host_port(address)
-    except ValueError as error:
-        refuse(f"{error}, got {address!r}")
+    check_switch_address(address)
     try:
         known = bytes.fromhex(octets)
     except ValueError:
@@ -50,16 +45,7 @@ def trace_packet(
     from emulator.p4runtime.packet_traces import PATH, TraceRequest
 
     request = TraceRequest(switch=switch, port=port, octets=known.hex(), length=length, form="json" if json else "text")
-    try:
-        credentials = Credentials.from_environment(ca=ca, certificate=certificate, key=key)
-        connection = credentials.channel(address)
-    except ValueError as error:
-        refuse(str(error))
-    with connection as channel:
-        try:
-            call = channel.unary_unary(PATH, request_serializer=bytes, response_deserializer=bytes)
-            answer = call(request.model_dump_json().encode(), timeout=_WAIT_S)
-        except grpc.RpcError as error:
-            reason = error.details() if isinstance(error, grpc.Call) else error
-            fail(f"{address}: the packet cannot be traced: {reason}{tls_hint(str(reason), credentials)}")
+    with switch_channel(address, ca, certificate, key, "the packet cannot be traced") as channel:
+        call = channel.unary_unary(PATH, request_serializer=bytes, response_deserializer=bytes)
+        answer = call(request.model_dump_json().encode(), timeout=_WAIT_S)
     print(answer.decode() if json else "\n".join(map(printable, answer.decode().splitlines())))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import stat
 import struct
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -35,9 +36,9 @@ class Told:
     async def set_port(self, port: int, up: bool) -> None:
         self.ports.append((port, up))
 
-    def socket(self, address: str) -> PacketSocket:
+    def socket(self, address: str, greets_within_s: float = PATIENCE_S) -> PacketSocket:
         macs = {1: "08:00:00:00:01:11", 2: None}
-        return PacketSocket("s1", PacketAddress.parse(address), macs, self.send, self.set_port)
+        return PacketSocket("s1", PacketAddress.parse(address), macs, self.send, self.set_port, greets_within_s)
 
 
 def _run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -53,9 +54,9 @@ async def _until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("kind", ["ipc", "tcp"])
+@pytest.mark.parametrize("kind", ["ipc", "127.0.0.1", "[::1]"])
 def test_packets_pass_both_ways(tmp_path: Path, kind: str) -> None:
-    address = f"ipc://{tmp_path / 's1.ipc'}" if kind == "ipc" else f"tcp://127.0.0.1:{free_port()}"
+    address = f"ipc://{tmp_path / 's1.ipc'}" if kind == "ipc" else f"tcp://{kind}:{free_port()}"
 
     async def scenario() -> None:
         told = Told()
@@ -184,6 +185,30 @@ def test_bytes_that_are_no_messages_end_that_connection_alone(tmp_path: Path, oc
     _run(scenario)
 
 
+def test_who_says_nothing_keeps_nobody_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        served = Told().socket(f"ipc://{tmp_path / 's1.ipc'}", greets_within_s=0.05)
+        await served.listen()
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s1.ipc"))
+        assert await reader.read() == GREETING  # then it closes
+        (await asyncio.to_thread(PacketClient, f"ipc://{tmp_path / 's1.ipc'}", (1,))).close()
+        writer.close()
+        await served.close()
+
+    _run(scenario)
+    assert "nothing came in 0.05 s; the connection ends" in caplog.text
+
+
+def test_only_the_owner_of_the_file_may_connect(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        served = Told().socket(f"ipc://{tmp_path / 's1.ipc'}")
+        await served.listen()
+        assert stat.S_IMODE((tmp_path / "s1.ipc").stat().st_mode) == 0o600
+        await served.close()
+
+    _run(scenario)
+
+
 def test_a_packet_that_the_switch_cannot_take_and_an_unknown_port_are_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -216,13 +241,15 @@ def test_any_bytes_are_a_message_or_refused(octets: bytes) -> None:
         assert Message.decoded(octets).encoded() == octets
 
 
-@pytest.mark.parametrize("text", ["", "ipc://", "tcp://host", "tcp://:1", "tcp://host:x", "tcp://h:99999", "udp://a:1"])
+@pytest.mark.parametrize(
+    "text", ["", "ipc://", "tcp://host", "tcp://:1", "tcp://host:x", "tcp://h:99999", "udp://a:1", "tcp://::1:5"]
+)
 def test_an_address_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected ipc://FILE or tcp://HOST:PORT"):
         PacketAddress.parse(text)
 
 
 def test_addresses_are_shown_as_they_are_given() -> None:
-    for text in ("ipc:///tmp/s1.ipc", "tcp://127.0.0.1:10001"):
+    for text in ("ipc:///tmp/s1.ipc", "tcp://127.0.0.1:10001", "tcp://[::1]:10001"):
         assert str(PacketAddress.parse(text)) == text
     assert os.fspath(PacketAddress.parse("ipc://s1.ipc").path or "") == "s1.ipc"

@@ -55,6 +55,35 @@ def test_a_packet_elsewhere_and_drops_are_told(switch: Switch) -> None:
         switch.expect(7, _SENT)
 
 
+def test_the_packet_that_was_sent_last_is_traced_through_tables(switch: Switch) -> None:
+    switch.set_register("last_source", 1, 5)
+    switch.send(1, _SENT)
+    with pytest.raises(AssertionError) as raised:
+        switch.expect(7, _SENT)
+    text = str(raised.value)
+    assert "trace of the packet that was sent last, to s1 port 1:\n" in text
+    assert "table ingress.routes: hit\n" in text
+    assert "entry 0xa000200/24: ingress.forward(0x2, 0x2)" in text
+    assert "ipv4.ttl: 0x40 -> 0x3f" in text
+    with pytest.raises(AssertionError, match="nobody has expected") as again:
+        switch.expect_nothing()
+    assert "trace" not in str(again.value)
+    assert switch.counter("received", 1).packets == 1
+
+
+def test_a_packet_that_another_one_comes_before_is_traced_with_what_it_met_then(switch: Switch) -> None:
+    for octets in (bytes(_SENT), bytes(_SENT / bytes(3000))):
+        switch.send(1, octets)
+    switch.received(2)
+    with pytest.raises(AssertionError, match=rf"packet arrives by port 1, {len(_SENT) + 3000} bytes"):
+        switch.expect(2, _SENT)
+    switch.send(1, _SENT)
+    switch.table("routes").delete({"destination": "10.0.2.0/24"})
+    with pytest.raises(AssertionError) as raised:
+        switch.expect(7, _SENT)
+    assert "trace" not in str(raised.value)
+
+
 def test_packets_that_nobody_expects_are_listed_once(switch: Switch) -> None:
     switch.send(1, _SENT)
     with pytest.raises(AssertionError, match="nobody has expected:\n  s1 port 2: "):

@@ -43,10 +43,12 @@ def test_other_back_ends_refuse_a_congestion_control(
     trainyard: Trainyard, document: dict[str, Any], write: Write, backend: str
 ) -> None:
     plain, chosen = document, document | {"congestion_control": {"name": "dctcp"}}
-    for given, more in ((plain, ["--congestion-control", "dctcp"]), (chosen, [])):
-        result = trainyard("run", write(given), "--on", backend, *more)
-        assert result.exit_code == 2
-        assert "congestion_control: only the emulator has hosts with one; expected --on emulator" in result.stderr
+    reason = "only the emulator has hosts with one; expected --on emulator"
+    by_option = trainyard("run", write(plain), "--on", backend, "--congestion-control", "dctcp")
+    assert (by_option.exit_code, by_option.stderr) == (2, f"--congestion-control: {reason}\n")
+    by_file = trainyard("run", write(chosen), "--on", backend)
+    assert by_file.exit_code == 2
+    assert f"congestion_control: {reason}" in by_file.stderr
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,14 @@ def test_what_is_wrong_with_a_congestion_control_is_named(
     result = trainyard("run", write(document | {"congestion_control": choice}), "--on", "emulator")
     assert result.exit_code == 2
     assert f"congestion_control: {problem}" in result.stderr
+
+
+def test_an_unknown_name_of_the_option_is_not_laid_to_the_file(
+    trainyard: Trainyard, document: dict[str, Any], write: Write
+) -> None:
+    result = trainyard("run", write(document), "--on", "emulator", "--congestion-control", "cubic")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("--congestion-control: unknown congestion control 'cubic': expected one of fixed,")
 
 
 def test_an_empty_name_is_refused(trainyard: Trainyard, document: dict[str, Any], write: Write) -> None:

@@ -51,8 +51,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fabric, str]]:
             assert own.keys() == entries.keys()
             self._fabric = fabric
 
-        async def serve(self, address: str, *, port_per_switch: bool, tls: object) -> None:
-            assert (port_per_switch, tls) == (False, None)
+        async def serve(self, address: str, *, port_per_switch: bool, tls: object, pcap: object) -> None:
+            assert (port_per_switch, tls, pcap) == (False, None, None)
             if address.endswith(":13"):
                 raise OSError(f"{address} is taken or cannot be bound")
             if address.endswith(":14"):
