@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from experiments.advice.results import Advice, Alternative
     from experiments.scenarios.backend import Backend, RunError
     from experiments.sweeps.summary import Cell, Spread
     from policies.enforcement import Enforcement
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         StarSpecification,
     )
     from topologies.steering import Steering
+    from trainyard.advice import advise
     from trainyard.models import load_model, public_model
     from trainyard.plans import PlannedFlow, PlanResult, plan
     from trainyard.runs import Comparison, RunResult, compare, run
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
+        "experiments.advice.results": ("Advice", "Alternative"),
         "experiments.scenarios.backend": ("Backend", "RunError"),
         "experiments.sweeps.summary": ("Cell", "Spread"),
         "policies.enforcement": ("Enforcement",),
@@ -76,6 +79,7 @@ _MODULE_OF = {
             "StarSpecification",
         ),
         "topologies.steering": ("Steering",),
+        "trainyard.advice": ("advise",),
         "trainyard.models": ("load_model", "public_model"),
         "trainyard.plans": ("PlanResult", "PlannedFlow", "plan"),
         "trainyard.runs": ("Comparison", "RunResult", "compare", "run"),
@@ -105,6 +109,8 @@ _MODULE_OF = {
 
 __all__ = [
     "SHIPPED_SCENARIOS",
+    "Advice",
+    "Alternative",
     "Backend",
     "Cell",
     "ChakraWorkload",
@@ -143,6 +149,7 @@ __all__ = [
     "Steering",
     "SweepResult",
     "TensorParallelWorkload",
+    "advise",
     "build_scenario",
     "compare",
     "load_model",

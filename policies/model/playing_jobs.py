@@ -103,6 +103,12 @@ class PlayingJobs:
             raise ValueError(f"job {job}: the ends of {_KEPT_ITERATIONS:,} iterations are kept, and it has done more")
         return np.asarray(self._ended_ps[job, : self._progress.iterations[job]] / PS_PER_S)
 
+    def task_ends_s(self, job: int) -> FloatArray:
+        """By task of a job, when it ended last; 0 for one that has never ended."""
+        first, last = self._tasks.first_task[job : job + 2]
+        ends_ps = self._progress.ends_ps[first:last]
+        return np.where(ends_ps <= self.now_ps, ends_ps, 0) / PS_PER_S
+
     def iterations_between(self, from_s: float, to_s: float) -> FloatArray:
         """By job, its iterations in a window, each by the share of its time inside.
 

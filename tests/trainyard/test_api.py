@@ -23,7 +23,7 @@ def test_exported_names_are_there_and_no_others() -> None:
     assert sorted(ty.__all__) == sorted(set(ty.__all__))
     assert all(getattr(ty, name) is not None for name in ty.__all__)
     public = {name for name in vars(ty) if not name.startswith("_")}
-    modules = {"cli", "frames", "models", "plans", "progress", "runs", "scenarios", "sweeps"}
+    modules = {"advice", "cli", "frames", "models", "plans", "progress", "runs", "scenarios", "sweeps"}
     assert public - modules - {"TYPE_CHECKING", "import_module"} == set(ty.__all__)
 
 

@@ -47,6 +47,10 @@ class Commands(LazyGroup):
             imported("trainyard.cli.model:model"),
             "Show the blocks of a model, public or in a file: parameters, FLOPs, and what each passes on.",
         ),
+        "advise": LazyCommand(
+            imported("trainyard.cli.advise:advise"),
+            "Predict an iteration of a job, show where its time goes, and rank other ways to divide it.",
+        ),
         "topology": LazyCommand(
             imported("trainyard.cli.topology:topology"),
             "Show the cables of a topology: the nodes at their ends, with ports, and their rates.",

@@ -6,12 +6,14 @@ Gradients are reduced among all lines.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import Protocol
 
 from workloads.combined.nccl import Collective
 from workloads.combined.ranks import Degrees, Ranks
-from workloads.combined.stages import Dimension, PassStep, StagePasses, cut
+from workloads.combined.stages import Communication, Dimension, PassStep, StagePasses, cut
 from workloads.combined.traffic import CollectiveTraffic
 from workloads.combined_workload import CombinedWorkload
 from workloads.described.description import ModelBlock
@@ -40,20 +42,53 @@ def ranks_on(workload: CombinedWorkload, hosts: Sequence[str], gpus_per_host: in
 
 def expand_combined(workload: CombinedWorkload, placement: Placement) -> TaskGraph:
     """Return the task graph of an iteration. ``workloads.combined.fitting`` says which jobs it takes."""
-    hosts = tuple(placement.gpus)
-    return _Expansion(workload, ranks_on(workload, hosts, len(placement.gpus[hosts[0]])), placement).graph()
+    builder = GraphBuilder()
+    Expansion(workload, placement, builder).build()
+    return builder.graph()
 
 
-class _Expansion:
-    """Builds the graph, slot by slot, with all lines in each slot."""
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass over blocks: seconds of computation, and what is sent behind it to other hosts.
 
-    def __init__(self, workload: CombinedWorkload, ranks: Ranks, placement: Placement) -> None:
+    Collectives inside hosts are seconds of computation; ``inside_s`` has these seconds by dimension.
+    """
+
+    segments: tuple[Segment, ...]
+    inside_s: Mapping[str, float]
+
+
+class Builder(Protocol):
+    """Takes tasks one by one, each behind those it waits for, as ``GraphBuilder`` does."""
+
+    def compute(self, name: str, hosts: Sequence[str], duration_s: float, after: Done = ()) -> Done:
+        """Add a computation."""
+
+    def send(self, group: str, flows: tuple[FlowSpec, ...], after: Done = ()) -> Done:
+        """Add a transfer. Without flows nothing is added, and ``after`` is returned."""
+
+
+class Expansion:
+    """Builds the graph, slot by slot, with all lines in each slot, or with the first alone (``of_one_line``).
+
+    ``inside_s`` has the seconds of collectives inside hosts, by place and dimension, of the first line; ``num_lines``
+    counts all.
+    """
+
+    def __init__(
+        self, workload: CombinedWorkload, placement: Placement, builder: Builder, *, of_one_line: bool = False
+    ) -> None:
+        hosts = tuple(placement.gpus)
+        ranks = ranks_on(workload, hosts, len(placement.gpus[hosts[0]]))
+        self.inside_s: defaultdict[tuple[int, str], float] = defaultdict(float)
         self._workload = workload
         self._ranks = ranks
         self._traffic = CollectiveTraffic(workload, ranks, placement)
         self._passes = StagePasses(workload)
-        self._builder = GraphBuilder()
-        self._lines = ranks.lines()
+        self._builder = builder
+        lines = ranks.lines()
+        self.num_lines = len(lines)
+        self._lines = lines[:1] if of_one_line else lines
         self._num_micro_batches = workload.batch // (workload.micro_batch * ranks.degrees.data)
         chunks = workload.chunks_per_stage
         self._places = {
@@ -69,10 +104,12 @@ class _Expansion:
         self._gathered: Done = ()
         self._hosts: dict[tuple[Line, int], tuple[str, ...]] = {}
         self._passed: dict[tuple[Line, int, bool, int], tuple[FlowSpec, ...]] = {}
-        self._known: dict[tuple[object, ...], tuple[Segment, ...]] = {}
+        self._known: dict[tuple[object, ...], Pass] = {}
+        self._exchanged: dict[tuple[object, ...], list[tuple[float, tuple[FlowSpec, ...]]]] = {}
+        self._collectives: dict[tuple[object, ...], tuple[float, tuple[FlowSpec, ...]]] = {}
 
-    def graph(self) -> TaskGraph:
-        """Return the graph."""
+    def build(self) -> None:
+        """Add all tasks of an iteration to the builder."""
         workload = self._workload
         kind, num_places = workload.schedule, workload.pipeline
         schedules = [
@@ -92,7 +129,22 @@ class _Expansion:
             self._optimize(place)
             if workload.zero in (1, 2):
                 self._gather_at_the_end(place)
-        return self._builder.graph()
+
+    def block_seconds(self, block: ModelBlock, of: Callable[[Sequence[FlowSpec]], float]) -> tuple[float, float]:
+        """Return the seconds of a block for a micro-batch, forward and backward, on the place where they are fewest.
+
+        ``of`` returns how long flows take.
+        """
+
+        def seconds(place: int, kind: StepKind) -> float:
+            segments = self.a_pass(self._lines[0], place, kind, [block]).segments
+            return sum(duration_s + (of(flows) if flows else 0.0) for duration_s, _, flows in segments)
+
+        places = range(self._workload.pipeline)
+        forward_s, backward_s = (
+            min(seconds(place, kind) for place in places) for kind in (StepKind.FORWARD, StepKind.BACKWARD)
+        )
+        return forward_s, backward_s
 
     def _slot(self, place: int, slot: Slot, last: set[Step]) -> None:
         kind, num_places = self._workload.schedule, self._workload.pipeline
@@ -121,7 +173,11 @@ class _Expansion:
         for number, bucket in enumerate(buckets):
             name = name_of(step) + (f" part {number}" if len(buckets) > 1 else "")
             for line in self._lines:
-                self._play(line, place, name, self._segments(line, place, step.kind, bucket))
+                a_pass = self.a_pass(line, place, step.kind, bucket)
+                self._play(line, place, name, a_pass.segments)
+                if line == self._lines[0]:
+                    for dimension, inside_s in a_pass.inside_s.items():
+                        self.inside_s[place, dimension] += inside_s
             if exchanges:
                 self._exchange_gradients(place, bucket)
 
@@ -135,27 +191,34 @@ class _Expansion:
                 return self._passes.backward(blocks, share=0.5)
         return [self._passes.weight_gradient(blocks)]
 
-    def _segments(self, line: Line, place: int, kind: StepKind, blocks: Sequence[ModelBlock]) -> Sequence[Segment]:
-        """Return a pass over blocks in a line: seconds of computation, and what is sent behind it to other hosts.
-
-        Collectives inside hosts are seconds of computation.
-        """
+    def a_pass(self, line: Line, place: int, kind: StepKind, blocks: Sequence[ModelBlock]) -> Pass:
+        """Return a pass over blocks in a line."""
         key = (line, place, kind, blocks[0].name, len(blocks))
         if key not in self._known:
             segments: list[Segment] = []
+            in_all_s: defaultdict[str, float] = defaultdict(float)
             duration_s = 0.0
             for step in self._steps(kind, blocks):
                 if isinstance(step, float):
                     duration_s += step
                     continue
-                groups = list(self._groups(line, place, step.dimension))
-                duration_s += self._traffic.inside_s(step.collective, groups, step.size_bytes)
-                flows = self._traffic.between(step.collective, groups, step.size_bytes)
+                inside_s, flows = self._collective(line, place, step)
+                duration_s += inside_s
+                in_all_s[step.dimension] += inside_s
                 if flows:
                     segments.append((duration_s, f"{step.dimension} {self._name_of(line, place)}", flows))
                     duration_s = 0.0
-            self._known[key] = (*segments, (duration_s, "", ()))
+            self._known[key] = Pass((*segments, (duration_s, "", ())), in_all_s)
         return self._known[key]
+
+    def _collective(self, line: Line, place: int, step: Communication) -> tuple[float, tuple[FlowSpec, ...]]:
+        """Return how long a collective takes inside hosts, and its flows between them."""
+        key = (line, place, step)
+        if key not in self._collectives:
+            groups = list(self._groups(line, place, step.dimension))
+            inside_s = self._traffic.inside_s(step.collective, groups, step.size_bytes)
+            self._collectives[key] = inside_s, self._traffic.between(step.collective, groups, step.size_bytes)
+        return self._collectives[key]
 
     def _play(self, line: Line, place: int, name: str, segments: Iterable[Segment]) -> None:
         """Add segments one after the other."""
@@ -218,18 +281,31 @@ class _Expansion:
     ) -> Done:
         """Add a collective of the parameters' bytes among replicas; inside hosts it takes the GPUs' time."""
         done = after
-        for groups, size_bytes in (
-            (list(self._ranks.gradient_groups(place)), self._passes.dense_bytes(blocks)),
-            (list(self._ranks.expert_gradient_groups(place)), self._passes.expert_bytes(blocks)),
-        ):
-            if not size_bytes:
-                continue
-            inside_s = self._traffic.inside_s(collective, groups, size_bytes)
+        for inside_s, flows in self._exchanges(place, collective, blocks):
+            self.inside_s[place, "data"] += inside_s
             for line in self._lines if inside_s else ():
                 self._compute_for(line, place, f"{name} inside hosts", self._hosts_of(line, place), inside_s)
                 done += self._last[line, place]
-            done = self._builder.send(name, self._traffic.between(collective, groups, size_bytes), done)
+            done = self._builder.send(name, flows, done)
         return done
+
+    def _exchanges(
+        self, place: int, collective: Collective, blocks: Sequence[ModelBlock]
+    ) -> Sequence[tuple[float, tuple[FlowSpec, ...]]]:
+        """Return the seconds inside hosts and the flows of a collective of parameters, and of experts' parameters."""
+        key = (place, collective, blocks[0].name, len(blocks))
+        if key not in self._exchanged:
+            traffic, ranks = self._traffic, self._ranks
+            sizes = (
+                (list(ranks.gradient_groups(place)), self._passes.dense_bytes(blocks)),
+                (list(ranks.expert_gradient_groups(place)), self._passes.expert_bytes(blocks)),
+            )
+            self._exchanged[key] = [
+                (traffic.inside_s(collective, groups, of_bytes), traffic.between(collective, groups, of_bytes))
+                for groups, of_bytes in sizes
+                if of_bytes
+            ]
+        return self._exchanged[key]
 
     def _gather(self, place: int, slot: Slot) -> Done:
         """Gather parameters before a slot that needs them (ZeRO-3), once the slot before the last has ended."""
@@ -262,7 +338,7 @@ class _Expansion:
         return [block for stage, at in sorted(self._places.items()) if at == place for block in self._blocks[stage]]
 
     def _name_of(self, line: Line, place: int) -> str:
-        return f"{place}" if len(self._lines) == 1 else f"{place} of replica {line[0]}"
+        return f"{place}" if self.num_lines == 1 else f"{place} of replica {line[0]}"
 
 
 def _buckets(blocks: Sequence[ModelBlock], number: int) -> list[Sequence[ModelBlock]]:

@@ -41,16 +41,29 @@ NVLINK_GBPS: Mapping[DeviceName, float] = {
 """Rate of a GPU's NVLinks in one direction: half of what data sheets give for both."""
 
 
+MEMORY_GB: Mapping[DeviceName, float] = {
+    DeviceName.V100: 32.0,
+    DeviceName.A100: 80.0,
+    DeviceName.H100: 80.0,
+    DeviceName.H800: 80.0,
+    DeviceName.H200: 141.0,
+    DeviceName.B200: 180.0,
+}
+"""Memory of a GPU in 10^9 bytes, from data sheets of the largest SXM modules."""
+
+
 class Device(ScenarioModel):
     """A GPU: one of the table by ``name``, or ``flops_per_s``; layers reach the fraction ``efficiency`` of that.
 
-    With ``memory_bytes_per_s`` norms, sums, activation functions and stored scores take the time that memory needs to
-    read and write them; without it they take none.
+    ``memory_gb`` is its memory in 10^9 bytes; by default that of the table. With ``memory_bytes_per_s`` norms, sums,
+    activation functions and stored scores take the time that memory needs to read and write them; without it they take
+    none.
     """
 
     name: DeviceName | None = None
     flops_per_s: PositiveNumber | None = Field(default=None, validate_default=True)
     efficiency: Annotated[Number, Field(gt=0, le=1)]
+    memory_gb: PositiveNumber | None = None
     memory_bytes_per_s: PositiveNumber | None = None
 
     @field_validator("flops_per_s")
@@ -66,3 +79,10 @@ class Device(ScenarioModel):
         peak = self.flops_per_s if self.name is None else PEAK_FLOPS_PER_S[self.name]
         assert peak is not None
         return peak * self.efficiency
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """Bytes of its memory; None where neither the table nor ``memory_gb`` says."""
+        in_table = None if self.name is None else MEMORY_GB[self.name]
+        gb = self.memory_gb or in_table
+        return None if gb is None else gb * 1e9

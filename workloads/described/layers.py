@@ -45,8 +45,9 @@ class LayerNumbers:
     ``active_parameters`` are those that a token meets. The rest is what parallelism asks for: ``expert_parameters`` of
     the ``num_experts`` among whom tokens are routed, and ``routed_elements`` that go to them; ``key_value_elements``
     that other parts of the sequence attend to; ``reduced_elements`` that tensor parallelism sums up after the layer,
-    and ``divisible``, what its ranks divide among each other, each by its key. ``moved`` is what memory reads and
-    writes.
+    and ``divisible``, what its ranks divide among each other, each by its key. The backward pass needs what the layer
+    gets, and ``inner_elements`` that it makes from that; those of stored scores are ``score_elements``. ``moved`` is
+    what memory reads and writes.
     """
 
     parameters: int
@@ -59,6 +60,8 @@ class LayerNumbers:
     routed_elements: int = 0
     key_value_elements: int = 0
     reduced_elements: int = 0
+    inner_elements: int = 0
+    score_elements: int = 0
     divisible: tuple[tuple[str, int], ...] = ()
     moved: MovedElements = MovedElements()
 
@@ -161,6 +164,8 @@ class Attention(Layer):
             scores,
             key_value_elements=2 * memory * narrow,
             reduced_elements=shape.elements,
+            inner_elements=2 * (shape.tokens * inner + memory * narrow),
+            score_elements=self.heads * shape.tokens * memory * self.stored_scores,
             divisible=(("heads", self.heads),),
             moved=MovedElements(
                 scores=SCORE_PASSES * self.heads * shape.tokens * memory * self.stored_scores,
@@ -196,6 +201,7 @@ class LatentAttention(Layer):
             + self.heads * self.value_width * shape.width
         )
         parameters = weights + self.query_rank + self.key_value_rank
+        ranks = self.query_rank + self.key_value_rank + self.rotary_width
         pairs = _attended_pairs(shape.tokens, shape.tokens, self.causal)
         scores = round(2 * pairs * self.heads * (key_width + self.value_width))
         return LayerNumbers(
@@ -206,6 +212,7 @@ class LatentAttention(Layer):
             scores,
             key_value_elements=shape.tokens * (self.key_value_rank + self.rotary_width),
             reduced_elements=shape.elements,
+            inner_elements=shape.tokens * (ranks + 2 * self.heads * (key_width + self.value_width)),
             divisible=(("heads", self.heads),),
             moved=MovedElements(whole=SUM_PASSES * shape.elements),
         )
@@ -230,6 +237,7 @@ class Mlp(Layer):
             shape,
             parameters,
             reduced_elements=shape.elements,
+            inner_elements=shape.tokens * (2 + self.gated) * self.hidden,
             divisible=(("hidden", self.hidden),),
             moved=MovedElements(
                 divided=(2 + self.gated) * shape.tokens * self.hidden, whole=SUM_PASSES * shape.elements
@@ -264,6 +272,8 @@ class MixtureOfExperts(Layer):
             num_experts=self.experts,
             routed_elements=self.active * shape.elements,
             reduced_elements=shape.elements,
+            inner_elements=self.active * shape.elements
+            + shape.tokens * (self.active + self.shared) * (2 + self.gated) * self.hidden,
             divisible=(("hidden", self.hidden),),
             moved=MovedElements(
                 divided=(2 + self.gated) * (self.active + self.shared) * shape.tokens * self.hidden,
@@ -290,7 +300,9 @@ class Linear(Layer):
         weights = shape.width * self.outputs
         own = (0 if self.tied else weights) + self.outputs * self.bias
         flops = 2 * tokens * weights
-        return LayerNumbers(own, flops, Shape(tokens, self.outputs), own, divisible=(("outputs", self.outputs),))
+        output = Shape(tokens, self.outputs)
+        divisible = (("outputs", self.outputs),)
+        return LayerNumbers(own, flops, output, own, inner_elements=output.elements, divisible=divisible)
 
 
 class Given(Layer):
