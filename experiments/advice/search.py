@@ -32,8 +32,8 @@ _TOLERANCE = 0.01
 """A way that could be faster by less than this share is not looked at."""
 _SHOWN = 10
 """The fewest alternatives that are shown, where there are so many."""
-_MOST_PREDICTIONS = 200
-"""So many predictions take some ten seconds."""
+_MOST_PREDICTIONS = 600
+"""So many predictions take ten seconds to a minute."""
 _MOST_FLOWS = 100_000
 """The most flows of all simulations together, behind the first; so many take some ten seconds, too."""
 _TOO_LARGE = 3

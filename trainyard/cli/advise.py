@@ -208,9 +208,10 @@ def _views(document: Mapping[str, Any]) -> Sequence[RenderableType]:
     job = f"{document['job']}: {document['model']} on {document['gpus']} GPUs{of_memory}"
     title = f"{job}, alone under {document['policy']}"
     views: list[RenderableType] = [_times(title, document)]
-    shares = document["best_time"] or document["given_time"]
-    if shares is not None and shares["links"]:
-        views.append(_links(shares["links"], "the best" if document["best_time"] else "the given"))
+    for whose in ("given", "best"):
+        shares = document[f"{whose}_time"]
+        if shares is not None and shares["links"]:
+            views.append(_links(shares["links"], f"the {whose}"))
     views.append(_alternatives(document))
     notes = [
         f"Does not fit: {_words(each)} needs {each['memory_bytes'] / 1e9:.0f} GB."
