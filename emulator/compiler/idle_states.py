@@ -14,7 +14,7 @@ EXTRACTS = frozenset({"extract", "extract_VL"})
 def idle_states(program: _Node) -> frozenset[str]:
     """Return the names of the states that a packet may come back to without a byte extracted in between."""
     found: set[str] = set()
-    for parser in program["parsers"]:
+    for parser in program["parsers"][:1]:  # others are refused
         states = {state["name"]: state for state in parser["parse_states"]}
         following = {
             name: {transition["next_state"] for transition in state["transitions"]} & states.keys()
@@ -53,17 +53,18 @@ def _has_bytes(header_type: str | None, program: _Node) -> bool:
 def _extracted_type(target: _Node, program: _Node) -> str | None:
     """Return the type of the header that is extracted; None for a target that the emulator refuses."""
     value = target["value"]
+    header_type: str | None = None
     match target["type"]:
         case "regular":
-            return _named(program["headers"], value)["header_type"]
+            header_type = _named(program["headers"], value)["header_type"]
         case "stack":
-            return _named(program["header_stacks"], value)["header_type"]
+            header_type = _named(program["header_stacks"], value)["header_type"]
         case "union_stack":
             stack, member = value
             union_type = _named(program["header_union_stacks"], stack)["union_type"]
-            return dict(_named(program["header_union_types"], union_type)["headers"])[member]
-    return None
+            header_type = dict(_named(program["header_union_types"], union_type)["headers"])[member]
+    return header_type
 
 
-def _named(nodes: Iterable[_Node], name: str) -> Any:
+def _named(nodes: Iterable[_Node], name: str) -> _Node:
     return next(node for node in nodes if node["name"] == name)
