@@ -33,7 +33,7 @@ _TOLERANCE = 0.01
 _SHOWN = 10
 """The fewest alternatives that are shown, where there are so many."""
 _MOST_PREDICTIONS = 600
-"""So many predictions take ten seconds to a minute."""
+"""So many predictions take a few seconds to 20."""
 _MOST_FLOWS = 100_000
 """The most flows of all simulations together, behind the first; so many take some ten seconds, too."""
 _TOO_LARGE = 3
