@@ -78,7 +78,7 @@ class QuickBounds:
             for name in ("tensor", "context", "expert", "pipeline", "order", "micro_batch", "recompute")
         )
         if key not in self._seconds:
-            expansion = Expansion(workload, self._placement, Timeline(self._switches), of_one_line=True)
+            expansion = Expansion(workload, self._placement, Timeline(self._switches), of_each_kind=True)
             known: dict[int, tuple[Sequence[FlowSpec], float]] = {}
 
             def least_s(flows: Sequence[FlowSpec]) -> float:
