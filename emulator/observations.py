@@ -96,8 +96,8 @@ class Drops:
 
     ``no_such_port`` counts packets that left by a port without a cable, ``no_group`` those for a multicast group
     without replicas, ``too_many_passes`` those that were copied, resubmitted or recirculated too often in a row,
-    ``too_many_repeats`` those for which an action repeated a loop too often, and ``failed_assertions`` those for which
-    an ``assert`` or ``assume`` did not hold.
+    ``too_many_repeats`` those for which an action or the parser repeated a loop too often, and ``failed_assertions``
+    those for which an ``assert`` or ``assume`` did not hold.
     """
 
     by_program: int

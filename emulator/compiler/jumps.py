@@ -9,7 +9,7 @@ from typing import Any
 _Node = dict[str, Any]
 
 MAX_REPEATS = 1 << 16
-"""Jumps back that one call of an action may take."""
+"""Jumps back that one call of an action may take, and states that a packet may enter without extracting anything."""
 
 JUMPS = frozenset({"_jump", "_jump_if_zero"})
 

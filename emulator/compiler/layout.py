@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from emulator.compiler.exposure import exposed_fields
+from emulator.compiler.idle_states import idle_states
 from emulator.compiler.jumps import may_halt
 from emulator.engine.state import OCTETS
 
@@ -120,9 +121,9 @@ class Layout:
     Words that are 0 when a packet arrives come first: validity, stacks, fields of headers that may be read while the
     header is invalid (``exposed_words``), and metadata. The offset of the payload comes last, and behind it
     ``now_word``, the time in picoseconds, where entries of tables age. ``exit_word`` is not 0
-    after an action has ended the control, ``halt_word`` after one has halted the packet, which is then dropped,
-    ``digest_word`` after one has asked for a digest, and ``longest_word`` after one has truncated the packet: it is one
-    more than the most bytes that may leave. A program that does not has no such word.
+    after an action has ended the control, ``halt_word`` after one, or the parser in its ``idle_states``, has halted the
+    packet, which is then dropped, ``digest_word`` after one has asked for a digest, and ``longest_word`` after one has
+    truncated the packet: it is one more than the most bytes that may leave. A program that does not has no such word.
     """
 
     def __init__(self, program: Json) -> None:
@@ -142,7 +143,8 @@ class Layout:
         self.exit_word = self._take(1) if _has(program, "exit") else None
         self.digest_word = self._take(1) if _has(program, "generate_digest") else None
         self.longest_word = self._take(1) if _has(program, "truncate") else None
-        self.halt_word = self._take(1) if may_halt(program["actions"]) else None
+        self.idle_states = idle_states(program)
+        self.halt_word = self._take(1) if self.idle_states or may_halt(program["actions"]) else None
         exposed = self._place_exposed(program, types)
         self.first_metadata_word = self.initial_words = self.num_words
         for instance in instances:

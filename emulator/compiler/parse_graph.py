@@ -1,10 +1,9 @@
 """Graph of a parser's states: their order, its loops, and how many bytes of a packet it reads."""
 
-from emulator.compiler.layout import Header, Json, Layout, Stack, UnsupportedError, part_of
+from emulator.compiler.idle_states import EXTRACTS
+from emulator.compiler.layout import Header, Json, Layout, Stack, UnsupportedError
 from emulator.compiler.lookaheads import lookahead_bytes
 from emulator.engine.state import OCTETS
-
-_EXTRACTS = ("extract", "extract_VL")
 
 
 def longest_parse_bytes(program: Json, layout: Layout) -> int:
@@ -14,7 +13,7 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
     """
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
-    _, has_loop = callees_first(parser["init_state"], states, layout)
+    _, has_loop = callees_first(parser["init_state"], states)
     if has_loop:
         return OCTETS
 
@@ -23,7 +22,7 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
             return 0
         ahead = lookahead_bytes(states[name])
         for operation in states[name]["parser_ops"]:
-            if operation["op"] in _EXTRACTS:
+            if operation["op"] in EXTRACTS:
                 header = extracted_header(operation, layout)[0]
                 ahead += header.num_bytes + (header.variable.most_bytes if header.variable else 0)
         return ahead + max((longest(transition["next_state"]) for transition in states[name]["transitions"]), default=0)
@@ -35,17 +34,18 @@ def longest_parse_bytes(program: Json, layout: Layout) -> int:
     return OCTETS if skips else found
 
 
-def callees_first(initial: str, states: dict[str, Json], layout: Layout) -> tuple[list[str], bool]:
+def callees_first(initial: str, states: dict[str, Json]) -> tuple[list[str], bool]:
     """Return the names of the reachable states, and whether they form a loop.
 
-    Without loops, each state comes after its successors. Raises UnsupportedError for a loop that may extract nothing.
+    Without loops, each state comes after its successors.
     """
     finished: list[str] = []
-    loops: list[list[str]] = []
+    has_loop = False
 
     def visit(name: str, above: list[str]) -> None:
+        nonlocal has_loop
         if name in above:
-            loops.append(above[above.index(name) :])
+            has_loop = True
             return
         if name in finished:
             return
@@ -55,27 +55,7 @@ def callees_first(initial: str, states: dict[str, Json], layout: Layout) -> tupl
         finished.append(name)
 
     visit(initial, [])
-    _require_progress({name: states[name] for name in finished}, layout)
-    return finished, bool(loops)
-
-
-def _require_progress(states: dict[str, Json], layout: Layout) -> None:
-    """Raise UnsupportedError for a loop of states that extract no byte."""
-    idle = {name for name, state in states.items() if not _extracts(state, layout)}
-    ahead = {name: {t["next_state"] for t in states[name]["transitions"]} & idle for name in idle}
-    while leaves := {name for name, following in ahead.items() if not following & ahead.keys()}:
-        ahead = {name: following for name, following in ahead.items() if name not in leaves}
-    if ahead:
-        name = next(name for name in states if name in ahead)
-        raise UnsupportedError(f"a parser loop that extracts nothing, through state {name!r}", states[name])
-
-
-def _extracts(state: Json, layout: Layout) -> bool:
-    with part_of(state, state_place(state)):
-        extracted = [
-            extracted_header(operation, layout) for operation in state["parser_ops"] if operation["op"] in _EXTRACTS
-        ]
-    return any(header.num_bytes for header, _ in extracted)
+    return finished, has_loop
 
 
 def state_place(state: Json) -> str:

@@ -1,10 +1,13 @@
 """Compiler of a parser to functions of the generated module.
 
 Without loops, each state is a function that calls the next one. With a loop, one function contains all states and
-switches between them. Every iteration of a loop extracts something, so every packet ends it.
+switches between them. A packet ends a loop whose every iteration extracts something. In the other ones the states that
+it enters are counted, and after ``jumps.MAX_REPEATS`` of them the packet is halted.
 """
 
+from emulator.compiler import jumps
 from emulator.compiler.actions import ActionCompiler
+from emulator.compiler.expressions import constant, word
 from emulator.compiler.functions import Function, function_name
 from emulator.compiler.layout import Json, Layout, UnsupportedError
 from emulator.compiler.parse_graph import callees_first
@@ -22,7 +25,7 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler, res
     parser = program["parsers"][0]
     states = {state["name"]: state for state in parser["parse_states"]}
     errors = dict(program["errors"])
-    order, has_loop = callees_first(parser["init_state"], states, layout)
+    order, has_loop = callees_first(parser["init_state"], states)
     numbers = {name: number for number, name in enumerate(reversed(order))}
     names = {name: function_name("parse", number, name) for name, number in numbers.items()}
 
@@ -37,7 +40,16 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler, res
     if not has_loop:
         functions = [Function(names[name], layout.state_parameters, body) for name, body in bodies.items()]
         return [*functions, Function("parse", layout.state_parameters, goto(parser["init_state"]))]
-    lines = [f"step = {numbers[parser['init_state']]}", "while True:"]
+    lines = ["repeats = 0"] if layout.idle_states else []
+    lines += [f"step = {numbers[parser['init_state']]}", "while True:"]
     for name, number in numbers.items():
-        lines += [f"    if step == {number}:", *(f"        {line}" for line in bodies[name])]
+        body = [*_counted(layout), *bodies[name]] if name in layout.idle_states else bodies[name]
+        lines += [f"    if step == {number}:", *(f"        {line}" for line in body)]
     return [Function("parse", layout.state_parameters, lines)]
+
+
+def _counted(layout: Layout) -> list[str]:
+    """Return the lines that count a state, and halt a packet that has entered too many."""
+    assert layout.halt_word is not None
+    halted = [f"    {word(layout.halt_word)} = {constant(jumps.REPEATED)}", "    return at"]
+    return ["repeats += 1", f"if repeats > {jumps.MAX_REPEATS}:", *halted]

@@ -283,6 +283,7 @@ def _ingress(layout: Layout, hashes: HashCompiler) -> list[str]:
     return [
         *set_clock(layout),
         parse_call(layout),
+        *_unless_halted(layout, by_parser=True),
         _checksum_call("verify_checksums", layout, hashes, f"min(U(length), U({OCTETS}))"),
         "ingress(phv, memory, block)",
         *_unless_halted(layout),
@@ -295,8 +296,11 @@ def _transmit(layout: Layout, hashes: HashCompiler) -> Function:
 
 
 def _egress(layout: Layout) -> Function:
-    """Return ``transmit``; if egress may ask for a clone, it first saves the packet."""
-    return Function("transmit", _TRANSMIT, [*_departure(layout), "return 0"])
+    """Return ``transmit``; if egress may ask for a clone, it first saves the packet.
+
+    The parser may have halted a clone of ingress, which has passed no ingress.
+    """
+    return Function("transmit", _TRANSMIT, [*_unless_halted(layout, by_parser=True), *_departure(layout), "return 0"])
 
 
 def _finish(layout: Layout, hashes: HashCompiler) -> Function:
@@ -334,8 +338,8 @@ def _checksum_call(name: str, layout: Layout, hashes: HashCompiler, stored: str)
     return f"{name}(phv, octets, at + {word(layout.payload_word)}, at + {stored})"
 
 
-def _unless_halted(layout: Layout) -> list[str]:
-    """Return the lines that end the packet if an action has halted it."""
-    if layout.halt_word is None:
+def _unless_halted(layout: Layout, *, by_parser: bool = False) -> list[str]:
+    """Return the lines that end a packet that has been halted; ``by_parser``: only the parser may have done it."""
+    if layout.halt_word is None or (by_parser and not layout.idle_states):
         return []
     return [f"if {word(layout.halt_word)} != U(0):", "    return HALTED"]

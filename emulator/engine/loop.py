@@ -1,11 +1,11 @@
 """Source of the event loop.
 
 It becomes part of the source that is generated for a program: the program's ``receive`` and ``transmit`` are compiled
-into the loop. Lines between ``# replication`` and
-``# end`` appear only in programs that copy packets, those between ``# halts`` and ``# end`` only where actions may halt
-a packet, those between ``# learns`` and ``# end`` only where they ask for digests, those between ``# truncates`` and
-``# end`` only where they truncate packets, those between ``# ages`` and ``# end`` only where entries of tables age, and
-those between ``# wires`` and ``# end`` only where real interfaces are attached.
+into the loop. Lines between ``# replication`` and ``# end`` appear only in programs that copy packets, those between
+``# halts`` and ``# end`` only where an action or the parser may halt a packet, those between ``# learns`` and ``# end``
+only where they ask for digests, those between ``# truncates`` and ``# end`` only where they truncate packets, those
+between ``# ages`` and ``# end`` only where entries of tables age, and those between ``# wires`` and ``# end`` only
+where real interfaces are attached.
 """
 
 import re

@@ -10,13 +10,26 @@ from emulator.tracing import steps
 
 _PS_PER_US = 1_000_000
 _INDENT = " " * 14
+_MOST_STATES = 100
 
 
 def as_text(trace: steps.PacketTrace) -> str:
-    """Return a trace as lines of text: what happens at each time, indented by what it changes."""
+    """Return a trace as lines of text: what happens at each time, indented by what it changes.
+
+    Where a parser goes through very many states, those after the first hundred are counted.
+    """
     lines = []
     before = None
+    states = 0
     for step in trace.steps:
+        if isinstance(step, steps.ParserState):
+            states += 1
+            if states > _MOST_STATES:
+                continue
+        elif states:
+            if states > _MOST_STATES:
+                lines.append(f"{_INDENT}{states - _MOST_STATES:,} more parser states")
+            states = 0
         time = "" if step.time_ps == before else f"{step.time_ps / _PS_PER_US:.6f}"
         before = step.time_ps
         first, *rest = _lines(step)

@@ -61,11 +61,12 @@ TRUNCATION = SmallProgram("truncation")
 MEMBERS = SmallProgram("members")
 PUSHES = SmallProgram("pushes")
 AGEING = SmallProgram("ageing")
+ROUNDS = SmallProgram("rounds")
 PROGRAMS = (REPLICATION, METERS)
 """Those of which BMv2's answers are recorded."""
 EVERY_PROGRAM = (
     *(*PROGRAMS, PASSING, LOOPS, DIFFERING, OPTIONS, UNIONS, DIGESTS, SETS, PAYLOAD),
-    *(TRUNCATION, MEMBERS, PUSHES, AGEING),
+    *(TRUNCATION, MEMBERS, PUSHES, AGEING, ROUNDS),
 )
 
 

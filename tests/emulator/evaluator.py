@@ -16,8 +16,8 @@ class Packet:
     """A packet on its way through the program: fields by header and name, the valid headers, what was not parsed.
 
     Fields are what their bits are without a sign, variable-length ones in ``octets_of``. ``following`` is the next
-    element of each header stack. ``is_endless`` says that an action has halted the packet, ``longest`` how many of its
-    bytes may leave.
+    element of each header stack. ``is_endless`` says that an action or the parser has halted the packet, ``longest``
+    how many of its bytes may leave.
     """
 
     octets: bytes

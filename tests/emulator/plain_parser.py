@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from emulator.cells import Member
+from emulator.compiler import jumps
 from tests.emulator.evaluator import (
     HEADER_TOO_SHORT,
     PACKET_TOO_SHORT,
@@ -37,12 +38,43 @@ class PlainParser:
         """Take headers from the packet's bytes."""
         (parser,) = self._evaluator.program["parsers"]
         states = {state["name"]: state for state in parser["parse_states"]}
+        idle, entered = self._idle_states(states), 0
         following = parser["init_state"]
         try:
             while following is not None:
+                entered += following in idle
+                if entered > jumps.MAX_REPEATS:
+                    packet.is_endless = True
+                    return
                 following = self._next_state(packet, states[following], value_sets)
         except ParserError as error:
             self._evaluator.set(packet, ["standard_metadata", "parser_error"], error.code)
+
+    def _idle_states(self, states: dict[str, Json]) -> set[str]:
+        """States from which a way leads back to them on which nothing is extracted."""
+        without = {name for name, state in states.items() if not any(map(self._takes_bytes, state["parser_ops"]))}
+        steps = {
+            (name, transition["next_state"])
+            for name in without
+            for transition in states[name]["transitions"]
+            if transition["next_state"] in without
+        }
+        for _ in without:  # each time, ways have up to one more step
+            steps |= {(first, last) for first, middle in steps for other, last in steps if middle == other}
+        return {first for first, last in steps if first == last}
+
+    def _takes_bytes(self, operation: Json) -> bool:
+        if operation["op"] not in ("extract", "extract_VL"):
+            return False
+        target = operation["parameters"][0]
+        if target["type"] == "union_stack":
+            [header, *_] = self._elements(target["value"])
+        elif target["type"] == "stack":
+            [header, *_] = self._evaluator.stacks[target["value"]]
+        else:
+            header = target["value"]
+        kind = self._evaluator.headers[header]["header_type"]
+        return any(width != "*" for _, width, *_ in self._evaluator.types[kind])
 
     def _next_state(self, packet: Packet, state: Json, value_sets: ValueSets) -> str | None:
         for operation in state["parser_ops"]:

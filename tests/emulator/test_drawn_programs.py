@@ -24,6 +24,6 @@ def test_many_drawn_programs_do_as_the_interpreter() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 1278])
+@pytest.mark.parametrize("seed", [1, 164, 1278])
 def test_machine_code_of_drawn_programs_does_as_the_interpreter(seed: int) -> None:
     assert differences(seed, is_python=False) == []

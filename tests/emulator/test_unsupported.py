@@ -126,16 +126,6 @@ def hash_into(base: Json, size: Json) -> Patch:
     )
 
 
-def empty_loop(program: Json) -> None:
-    """Let the parser's first state extract a header without fields and come back."""
-    kind = {"name": "nothing_t", "fields": []}
-    program["header_types"].append(kind)
-    program["headers"].append({"name": "nothing", "id": 99, "header_type": "nothing_t", "metadata": False})
-    state = parser_state(program)
-    state["parser_ops"] = [{"op": "extract", "parameters": [{"type": "regular", "value": "nothing"}]}]
-    state["transitions"][0]["next_state"] = "start"
-
-
 def binary(name: str, left: Json, right: Json) -> Json:
     """An operation on two values."""
     return {"type": "expression", "value": {"op": name, "left": left, "right": right}}
@@ -215,14 +205,6 @@ CONSTRUCTS: dict[str, tuple[Patch, str]] = {
     "extract into something else": (
         parser_operation("extract", type="union", value="thing"),
         "extraction into a 'union' in parser state 'start'",
-    ),
-    "loop without extraction": (
-        transition(next_state="start"),
-        "a parser loop that extracts nothing, through state 'start'",
-    ),
-    "loop that extracts headers without fields": (
-        empty_loop,
-        "a parser loop that extracts nothing, through state 'start'",
     ),
     "key that is computed": (
         lambda program: parser_state(program)["transition_key"].insert(0, ONE),

@@ -85,6 +85,15 @@ class DrawnParser:
             )
         return states
 
+    def turn_back(self, states: list[Json]) -> None:
+        """Let some transitions lead to any state, and some states extract nothing: packets go round in such loops."""
+        for state in states:
+            if self._often(0.5):
+                state["parser_ops"] = [node for node in state["parser_ops"] if not node["op"].startswith("extract")]
+            for transition in state["transitions"]:
+                if self._often(0.3):
+                    transition["next_state"] = self._some(states)["name"]
+
     def _parser_operation(self) -> Json:
         target = field_node("scalars", self._some(self._headers.types["scalars"])[0])
         kind = self._random.randrange(6)

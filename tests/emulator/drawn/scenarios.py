@@ -139,6 +139,8 @@ class _Drawing:
             for table in pipeline["tables"]
             if table["key"]
         }
+        if self._often(0.3):
+            self._parser.turn_back(states)
         return Scenario(program, entries, self._parser.value_sets, packets)
 
     def _calculation(self, name: str) -> Json:

@@ -1,0 +1,70 @@
+"""Parser states in loops that extract nothing: a packet may go round in them for ever, as it does on BMv2.
+
+The emulator counts how often a packet enters them. After ``jumps.MAX_REPEATS`` times it is dropped and counted.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_Node = dict[str, Any]
+
+EXTRACTS = frozenset({"extract", "extract_VL"})
+
+
+def idle_states(program: _Node) -> frozenset[str]:
+    """Return the names of the states that a packet may come back to without a byte extracted in between."""
+    found: set[str] = set()
+    for parser in program["parsers"][:1]:  # others are refused
+        states = {state["name"]: state for state in parser["parse_states"]}
+        following = {
+            name: {transition["next_state"] for transition in state["transitions"]} & states.keys()
+            for name, state in states.items()
+        }
+        reachable = _reached([parser["init_state"]], following)
+        idle = {name for name in reachable if not _extracts(states[name], program)}
+        ahead = {name: following[name] & idle for name in idle}
+        found |= {name for name in idle if name in _reached(ahead[name], ahead)}
+    return frozenset(found)
+
+
+def _reached(first: Iterable[str], following: Mapping[str, set[str]]) -> set[str]:
+    """Return the states ``first`` and all that follow them."""
+    found: set[str] = set()
+    waiting = list(first)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += following[name]
+    return found
+
+
+def _extracts(state: _Node, program: _Node) -> bool:
+    """Return whether a state extracts a byte at least, or ends the parser with an error."""
+    targets = [operation["parameters"][0] for operation in state["parser_ops"] if operation["op"] in EXTRACTS]
+    return any(_has_bytes(_extracted_type(target, program), program) for target in targets)
+
+
+def _has_bytes(header_type: str | None, program: _Node) -> bool:
+    fields = next((kind["fields"] for kind in program["header_types"] if kind["name"] == header_type), ())
+    return any(width != "*" for _, width, *_ in fields)
+
+
+def _extracted_type(target: _Node, program: _Node) -> str | None:
+    """Return the type of the header that is extracted; None for a target that the emulator refuses."""
+    value = target["value"]
+    header_type: str | None = None
+    match target["type"]:
+        case "regular":
+            header_type = _named(program["headers"], value)["header_type"]
+        case "stack":
+            header_type = _named(program["header_stacks"], value)["header_type"]
+        case "union_stack":
+            stack, member = value
+            union_type = _named(program["header_union_stacks"], stack)["union_type"]
+            header_type = dict(_named(program["header_union_types"], union_type)["headers"])[member]
+    return header_type
+
+
+def _named(nodes: Iterable[_Node], name: str) -> _Node:
+    return next(node for node in nodes if node["name"] == name)
