@@ -125,7 +125,7 @@ def test_what_cannot_be_advised_is_named() -> None:
         advise(of, keep=("batch",))
     of = scenario(gpus=8, batch=8)
     two = of.model_copy(update={"jobs": (of.jobs[0], of.jobs[0].model_copy(update={"name": "other"}))})
-    with pytest.raises(ValueError, match="job: expected a name, because 2 jobs"):
+    with pytest.raises(ValueError, match=r"because 2 jobs have a workload of type combined \(job, other\)"):
         advise(two)
 
 
