@@ -18,8 +18,8 @@ from emulator.engine.events import END_PS
 from emulator.entries import SwitchError
 from emulator.fabric import EmulatedFabric
 from emulator.observations import PacketIn
-from emulator.p4runtime.entry_files import EntryFile, updates_of
-from emulator.p4runtime.errors import RequestError
+from emulator.p4runtime.entry_files import EntryFile, places_of, updates_of
+from emulator.p4runtime.errors import BatchError, RequestError
 from emulator.p4runtime.pipeline import Pipeline, compiled_pipeline
 from emulator.p4runtime.programs import ProgramsOfFabric
 from emulator.p4runtime.readable import EntryError
@@ -155,7 +155,11 @@ class StandaloneEmulator:
     def _load(self, switch: str, file: EntryFile) -> None:
         try:
             self._service.load(switch, updates_of(file, self._pipelines[switch].message.p4info))
-        except (RequestError, EntryError) as error:
+        except BatchError as error:
+            results = zip(places_of(file), error.results, strict=True)
+            lines = [f"{place}: {result.message}" for place, result in results if result.canonical_code]
+            raise ValueError("; ".join(f"entries of {switch}: {line}" for line in lines)) from error
+        except EntryError as error:
             raise ValueError("; ".join(f"entries of {switch}: {line}" for line in str(error).splitlines())) from error
 
     def _wake(self) -> None:

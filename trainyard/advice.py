@@ -44,7 +44,10 @@ def job_to_advise(scenario: Scenario, name: str | None) -> str:
     combined = [job.name for job in scenario.jobs if isinstance(job.workload, CombinedWorkload)]
     if name is None:
         if len(combined) != 1:
-            raise ValueError(f"job: expected a name, because {len(combined)} jobs have a workload of type combined")
+            named = f" ({', '.join(combined)})" if combined else ""
+            raise ValueError(
+                f"job: expected a name, because {len(combined)} jobs have a workload of type combined{named}"
+            )
         return combined[0]
     if name not in combined:
         raise ValueError(f"job: expected one with a workload of type combined ({', '.join(combined)}), got {name!r}")

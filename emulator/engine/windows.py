@@ -249,7 +249,7 @@ def _meet(state: State, must_stop: bool) -> bool:
             return False
         is_short = not _receive_all(state)
         if flags == 0 and first_ps >= border[HORIZON_PS]:
-            border[HORIZON_PS] = first_ps + border[LOOKAHEAD_PS]
+            border[HORIZON_PS] = min(first_ps + border[LOOKAHEAD_PS], NEVER_PS)
             for row in range(border[HOST_LINKS]):
                 _look(state, row)
         row = _first_completion(state)

@@ -23,7 +23,7 @@ _OPERATORS = {
     ast.LShift: "shl",
 }
 _OF_TYPE = {
-    U64: _OPERATORS | {ast.FloorDiv: "udiv", ast.Mod: "urem", ast.RShift: "lshr"},
+    U64: _OPERATORS | {ast.RShift: "lshr"},
     I64: _OPERATORS | {ast.RShift: "ashr"},
     F64: {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"},
 }
@@ -47,11 +47,17 @@ def real(number: float) -> Value:
     return scalar(F64, f"0x{struct.unpack('>Q', struct.pack('>d', number))[0]:016X}")
 
 
+def _signed(number: str) -> Value:
+    if not -(1 << 63) <= int(number) < 1 << 63:
+        raise LoweringError(f"{number} as a signed number of 64 bits")
+    return scalar(I64, number)
+
+
 def typed(value: Value) -> Value:
     """Give an integer of the source, or a byte, the type that it has by itself."""
     match value.kind:
         case "number":
-            return scalar(I64, value.text)
+            return _signed(value.text)
         case "byte":
             return scalar(U64, value.text)
     return value
@@ -66,7 +72,7 @@ def converted(code: Code, value: Value, kind: Kind, *, cast: bool = False) -> Va
         return value
     match value.kind, kind:
         case "number", ("u64" | "i64"):
-            return scalar(kind, str(int(value.text) & _WORD_MASK if kind == U64 else int(value.text)))
+            return scalar(U64, str(int(value.text) & _WORD_MASK)) if kind == U64 else _signed(value.text)
         case "number", "f64":
             return real(float(value.text))
         case "byte", ("u64" | "i64"):
@@ -80,7 +86,8 @@ def converted(code: Code, value: Value, kind: Kind, *, cast: bool = False) -> Va
         case (("u64" | "i64"), ("u64" | "i64")) if cast:
             return scalar(kind, value.text)
         case "f64", ("u64" | "i64") if cast:
-            return code.value(kind, f"fpto{'ui' if kind == U64 else 'si'} double {value.text} to i64")
+            cut = code.value(kind, f"fpto{'ui' if kind == U64 else 'si'} double {value.text} to i64")
+            return code.value(kind, f"freeze i64 {cut.text}")  # any number where there is none
         case _, "bool" if cast:
             return truth(code, value)
     raise LoweringError(f"a {value.kind} as {kind}")
@@ -127,8 +134,10 @@ def operation(code: Code, left: Value, symbol: ast.operator, right: Value) -> Va
     if left.kind == right.kind == NUMBER and type(symbol) in _OF_NUMBERS:
         return scalar(NUMBER, str(_OF_NUMBERS[type(symbol)](int(left.text), int(right.text))))
     left, right = alike(code, left, right)
-    if left.kind == I64 and isinstance(symbol, ast.FloorDiv | ast.Mod):
-        return _floored(code, left, right, wants_quotient=isinstance(symbol, ast.FloorDiv))
+    if left.kind in _INTEGERS and isinstance(symbol, ast.FloorDiv | ast.Mod):
+        return _divided(code, left, symbol, right)
+    if left.kind in _INTEGERS and isinstance(symbol, ast.LShift | ast.RShift):
+        right = _places(code, right)
     if left.kind == I64 and isinstance(symbol, ast.Div):
         left, right = converted(code, left, F64), converted(code, right, F64)
     if isinstance(symbol, ast.Pow) and F64 in (left.kind, right.kind):
@@ -137,6 +146,41 @@ def operation(code: Code, left: Value, symbol: ast.operator, right: Value) -> Va
     if name is None:
         raise LoweringError(f"operation {type(symbol).__name__} on {left.kind}")
     return code.value(left.kind, f"{name} {llvm_type(left.kind)} {left.text}, {right.text}")
+
+
+def _places(code: Code, count: Value) -> Value:
+    """Return how far to shift: only the low six bits count, as processors do it, so that every count is defined."""
+    if not _is_constant(count):
+        return code.value(count.kind, f"and i64 {count.text}, 63")
+    if not 0 <= int(count.text) < 64:
+        raise LoweringError(f"a shift by {count.text} bits")
+    return count
+
+
+def _divided(code: Code, left: Value, symbol: ast.operator, right: Value) -> Value:
+    """Return a quotient or a remainder; both are 0 where the divisor is.
+
+    A processor ends the process there, and for the lowest signed number divided by -1.
+    """
+    wants_quotient, is_constant = isinstance(symbol, ast.FloorDiv), _is_constant(right)
+    if is_constant and right.text == "0":
+        raise LoweringError("a division by 0")
+    is_zero = code.value(BOOL, f"icmp eq i64 {right.text}, 0").text
+    divisor = right if is_constant else code.value(right.kind, f"select i1 {is_zero}, i64 1, i64 {right.text}")
+    if left.kind == U64:
+        made = code.value(U64, f"{'udiv' if wants_quotient else 'urem'} i64 {left.text}, {divisor.text}")
+    else:
+        is_minus_one = code.value(BOOL, f"icmp eq i64 {divisor.text}, -1").text
+        divisor = code.value(I64, f"select i1 {is_minus_one}, i64 1, i64 {divisor.text}")
+        made = _floored(code, left, divisor, wants_quotient=wants_quotient)
+        if wants_quotient:
+            opposite = code.value(I64, f"sub i64 0, {left.text}")
+            made = code.value(I64, f"select i1 {is_minus_one}, i64 {opposite.text}, i64 {made.text}")
+    return made if is_constant else code.value(left.kind, f"select i1 {is_zero}, i64 0, i64 {made.text}")
+
+
+def _is_constant(value: Value) -> bool:
+    return value.text.lstrip("-").isdecimal()
 
 
 def _floored(code: Code, left: Value, right: Value, *, wants_quotient: bool) -> Value:
@@ -158,6 +202,9 @@ def comparison(code: Code, left: Value, symbol: ast.cmpop, right: Value) -> Valu
     name = _COMPARISONS.get(type(symbol))
     if name is None:
         raise LoweringError(f"comparison {type(symbol).__name__}")
+    for one, other in ((left, right), (right, left)):
+        if one.kind == NUMBER and int(one.text) < 0 and other.kind == U64:
+            raise LoweringError(f"a comparison of a u64 with {one.text}")
     left, right = alike(code, left, right, exact=True)
     if left.kind == F64:
         return code.value(BOOL, f"fcmp {'u' if name == 'ne' else 'o'}{name} double {left.text}, {right.text}")

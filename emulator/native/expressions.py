@@ -83,7 +83,8 @@ class Expressions:
             case ast.Name(name):
                 return self._named(name)
             case ast.Attribute(record, name):
-                constant = self._names.constant(ast.unparse(node))
+                is_local = isinstance(record, ast.Name) and (record.id in self.places or record.id in self.bound)
+                constant = None if is_local else self._names.constant(ast.unparse(node))
                 return constant or field(self.value(record), name)
             case ast.BinOp(left, symbol, right):
                 return operation(code, self.value(left), symbol, self.value(right))
@@ -91,6 +92,7 @@ class Expressions:
                 return code.value(BOOL, f"xor i1 {self.condition(operand).text}, true")
             case ast.UnaryOp(ast.Invert(), operand):
                 value = typed(self.value(operand))
+                value = converted(code, value, I64) if value.kind == BOOL else value
                 return operation(code, value, ast.BitXor(), scalar(value.kind, "-1"))
             case ast.UnaryOp(ast.USub(), operand):
                 return negative(code, self.value(operand))
@@ -180,20 +182,30 @@ class Expressions:
         return read(self._code, found) if isinstance(found, Place) else found
 
     def _membership(self, left: ast.expr, symbol: ast.cmpop, others: list[ast.expr]) -> Value:
-        tests: list[ast.expr] = [ast.Compare(left, [ast.Eq()], [other]) for other in others]
-        found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
-        return self.value(found if isinstance(symbol, ast.In) else ast.UnaryOp(ast.Not(), found))
+        code, value = self._code, self.value(left)
+        found = scalar(BOOL, "false")
+        for other in [self.value(other) for other in others]:
+            test = comparison(code, value, ast.Eq(), other)
+            found = code.value(BOOL, f"or i1 {found.text}, {test.text}")
+        return found if isinstance(symbol, ast.In) else code.value(BOOL, f"xor i1 {found.text}, true")
 
     def _comparison(self, left: ast.expr, symbols: list[ast.cmpop], others: list[ast.expr]) -> Value:
-        code, value = self._code, self.value(left)
-        holds: Value | None = None
-        for symbol, other in zip(symbols, others, strict=True):
-            following = self.value(other)
-            test = comparison(code, value, symbol, following)
-            holds = test if holds is None else code.value(BOOL, f"and i1 {holds.text}, {test.text}")
-            value = following
-        assert holds is not None
-        return holds
+        """Compile comparisons; in a chain, an operand behind one that does not hold is left out."""
+        code, value, following = self._code, self.value(left), self.value(others[0])
+        holds = comparison(code, value, symbols[0], following)
+        done, sources = code.name("decided"), []
+        for symbol, other in zip(symbols[1:], others[1:], strict=True):
+            next_one = code.name("next")
+            sources.append(f"[ false, %{code.block} ]")
+            code.branch(holds, next_one, done)
+            code.start(next_one)
+            value, following = following, self.value(other)
+            holds = comparison(code, value, symbol, following)
+        if not sources:
+            return holds
+        sources.append(f"[ {holds.text}, %{code.block} ]")
+        code.start(done)
+        return code.value(BOOL, f"phi i1 {', '.join(sources)}")
 
     def _logical(self, node: ast.BoolOp, *, needs_truth: bool) -> Value:
         """Compile ``and`` and ``or``, which leave out what cannot change the result.

@@ -89,7 +89,10 @@ def entry(symbol: str, inside: Lowered, arguments: Sequence[Kind], *, by_address
         code.end("ret void")
     else:
         code.end(f"ret {llvm_type(inside.result)} {code.value(inside.result, call).text}")
-    return f"define {llvm_type(inside.result)} @{symbol}({', '.join(given)}) nounwind {{\n{code.text()}\n}}\n"
+    extension = "zeroext " if inside.result == BOOL else ""  # C looks at the whole byte
+    return (
+        f"define {extension}{llvm_type(inside.result)} @{symbol}({', '.join(given)}) nounwind {{\n{code.text()}\n}}\n"
+    )
 
 
 def _loaded(code: Code, address: str, types: Sequence[str]) -> Iterator[str]:
@@ -176,8 +179,9 @@ class _Statements:
                 before = expressions.value(ast.Name(name))
                 self.define(name, operation(code, before, symbol, expressions.value(source)))
             case ast.AugAssign(ast.Subscript() as target, symbol, source):
-                value, place = expressions.value(source), expressions.place(target)
-                write(code, place, operation(code, read(code, place), symbol, value))
+                place = expressions.place(target)
+                before = read(code, place)
+                write(code, place, operation(code, before, symbol, expressions.value(source)))
             case ast.Return(source):
                 self._return(source)
             case ast.If(test, then, otherwise):

@@ -13,7 +13,6 @@ from emulator.p4runtime.clients import Clients
 from emulator.p4runtime.controller_packets import decode_packet_in, encode_packet_out
 from emulator.p4runtime.digests import Digests
 from emulator.p4runtime.errors import (
-    BatchError,
     RequestError,
     failed_precondition,
     invalid_argument,
@@ -148,16 +147,12 @@ class Device:
     def load(self, updates: Sequence[p4r.Update]) -> None:
         """Commit the pipeline of the fabric, and carry out updates without a controller.
 
-        Raises RequestError, which has a line for each update that failed; the others are done.
+        Raises BatchError, which has a result for each update; those that did not fail are done.
         """
         config = None if self._program is None else self._program.message
         for _ in self.configure(p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT, config):
             pass
-        try:
-            write_batch(self.require_target(), updates)
-        except BatchError as error:
-            failed = [result.message for result in error.results if result.canonical_code]
-            raise RequestError(error.code, "\n".join(failed)) from error
+        write_batch(self.require_target(), updates)
 
     def addressed(self) -> Target:
         """Return what reads and writes mean: a saved pipeline that waits for its commit, or else the committed one.

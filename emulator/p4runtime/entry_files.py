@@ -87,6 +87,15 @@ def read_entries(path: Path) -> EntryFile:
         raise DocumentError(document.messages(problems)) from error
 
 
+def places_of(entries: EntryFile) -> list[str]:
+    """Return the place in its file of each entry, in the order of their updates."""
+    return [
+        f"{key}[{number}]"
+        for key in ("table_entries", "multicast_group_entries", "clone_session_entries")
+        for number in range(len(getattr(entries, key)))
+    ]
+
+
 def updates_of(entries: EntryFile, p4info: p4i.P4Info) -> list[p4r.Update]:
     """Return the updates that write a file's entries, in their order.
 
@@ -96,7 +105,7 @@ def updates_of(entries: EntryFile, p4info: p4i.P4Info) -> list[p4r.Update]:
     readable = Readable(p4info)
     updates: list[p4r.Update] = []
     failures: list[str] = []
-    for place, update in _writing(entries, readable):
+    for place, update in zip(places_of(entries), _writing(entries, readable), strict=True):
         try:
             updates.append(update())
         except EntryError as error:
@@ -106,13 +115,13 @@ def updates_of(entries: EntryFile, p4info: p4i.P4Info) -> list[p4r.Update]:
     return updates
 
 
-def _writing(entries: EntryFile, readable: Readable) -> Iterator[tuple[str, Callable[[], p4r.Update]]]:
-    for number, entry in enumerate(entries.table_entries):
-        yield f"table_entries[{number}]", partial(_table_update, readable, entry)
-    for number, group in enumerate(entries.multicast_group_entries):
-        yield f"multicast_group_entries[{number}]", partial(_group_update, readable, group)
-    for number, session in enumerate(entries.clone_session_entries):
-        yield f"clone_session_entries[{number}]", partial(_session_update, readable, session)
+def _writing(entries: EntryFile, readable: Readable) -> Iterator[Callable[[], p4r.Update]]:
+    for entry in entries.table_entries:
+        yield partial(_table_update, readable, entry)
+    for group in entries.multicast_group_entries:
+        yield partial(_group_update, readable, group)
+    for session in entries.clone_session_entries:
+        yield partial(_session_update, readable, session)
 
 
 def _table_update(readable: Readable, entry: TableEntry) -> p4r.Update:

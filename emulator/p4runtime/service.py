@@ -86,7 +86,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     def load(self, switch: str, updates: Iterable[p4r.Update]) -> None:
         """Set the pipeline of a switch and carry out updates, as a controller would; call it before serving.
 
-        Raises RequestError, which has a line for each update that failed.
+        Raises BatchError, which has a result for each update.
         """
         device = next(device for device in self._devices.values() if device.switch.name == switch)
         device.load(list(updates))

@@ -26,17 +26,27 @@ class Fields:
             for name, field in header.fields.items():
                 if name != LENGTH:
                     self._by_word |= dict.fromkeys(field.words, (f"{header.name}.{name}", field, valid_word))
+        guards = {word: guard for word, (_, _, guard) in self._by_word.items() if guard is not None}
+        self._guarded = np.fromiter(guards.keys(), np.int64)
+        self._guards = np.fromiter(guards.values(), np.int64)
+        """The words of headers' fields, and for each the word that tells whether its header is valid."""
 
     def copy(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return a packet's words as they are now."""
         return words[: self._num_words].copy()
 
     def changes(self, before: NDArray[np.uint64], after: NDArray[np.uint64]) -> tuple[FieldChange, ...]:
-        """Return what differs; of headers that are invalid afterwards, the validity alone."""
+        """Return what differs.
+
+        Of headers that are invalid afterwards, the validity alone. Fields of headers that were invalid before had no
+        value, and are taken for 0: their words may still hold those of an earlier packet.
+        """
         return tuple(self._changes(before, after))
 
     def _changes(self, before: NDArray[np.uint64], after: NDArray[np.uint64]) -> Iterator[FieldChange]:
         seen = set()
+        before = before.copy()
+        before[self._guarded[before[self._guards] == 0]] = 0
         for index in np.flatnonzero(before != after[: self._num_words]).tolist():
             name, field, valid_word = self._by_word.get(index, ("", None, None))
             if field is None or name in seen or (valid_word is not None and not after[valid_word]):

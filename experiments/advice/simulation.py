@@ -28,7 +28,7 @@ _DIMENSION_OF = {
     "gradients": "data",
     "parameters": "data",
 }
-"""Dimensions by the first words of flow groups."""
+"""Dimensions by the first words of flow groups, and of transfers inside hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +98,24 @@ def simulate(
 
 
 def _seconds_of_gpus(graph: TaskGraph, ends_s: Sequence[float], iteration_s: float) -> Mapping[str, float]:
-    """Return what GPUs do, and what they wait for, the mean over hosts.
+    """Return what GPUs do, and what they wait for, the mean over all.
 
     Whoever waits, waits for the task that ended last of those before; before that task began, for what it waited for.
     """
     tasks = graph.tasks
     starts_s = [max((ends_s[earlier] for earlier in task.after), default=0.0) for task in tasks]
-    of_hosts: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    of_gpus: defaultdict[tuple[tuple[str, ...], str], list[int]] = defaultdict(list)
+    num_hosts: dict[tuple[tuple[str, ...], str], float] = {}
     for number, task in enumerate(tasks):
-        if isinstance(task, Computation):
-            of_hosts[task.hosts].append(number)
-    num_hosts = sum(map(len, of_hosts))
+        if isinstance(task, Computation) and task.share:
+            key = task.hosts, task.name.partition(" of stage ")[2]
+            of_gpus[key].append(number)
+            num_hosts[key] = len(task.hosts) * task.share
+    in_all = sum(num_hosts.values())
     seconds: defaultdict[str, float] = defaultdict(float)
     last = max(range(len(tasks)), key=ends_s.__getitem__)
-    for hosts, numbers in of_hosts.items():
-        share = len(hosts) / num_hosts
+    for key, numbers in of_gpus.items():
+        share = num_hosts[key] / in_all
         free_s = 0.0
         for number in sorted(numbers, key=starts_s.__getitem__):
             _wait(tasks, starts_s, ends_s, tasks[number].after, free_s, seconds, share)
@@ -138,7 +141,10 @@ def _wait(
         if ends_s[number] <= from_s:
             return
         task = tasks[number]
-        kind = _DIMENSION_OF[task.group.split()[0]] if isinstance(task, GroupTransfer) else _BUBBLE
+        if isinstance(task, GroupTransfer):
+            kind = _DIMENSION_OF[task.group.split()[0]]
+        else:
+            kind = _BUBBLE if task.share else _DIMENSION_OF[task.name.split()[0]]
         seconds[kind] += share * (ends_s[number] - max(starts_s[number], from_s))
         after = task.after
 

@@ -15,8 +15,14 @@ def points(difference: float) -> str:
 
 
 def seconds(time_s: float | None) -> str:
-    """Return a time with milliseconds, or a dash for None."""
-    return _NOTHING if time_s is None else f"{time_s:.3f}{_SPACE}s"
+    """Return a time with milliseconds, one below 0.1 s to three digits in ms or us, or a dash for None."""
+    if time_s is None:
+        return _NOTHING
+    if not time_s or abs(time_s) >= 0.1:
+        return f"{time_s:.3f}{_SPACE}s"
+    if abs(time_s) >= 1e-3:
+        return f"{time_s * 1e3:.3g}{_SPACE}ms"
+    return f"{time_s * 1e6:.3g}{_SPACE}\N{MICRO SIGN}s"
 
 
 def change(value: float | None, reference: float | None) -> str:

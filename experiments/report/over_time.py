@@ -217,7 +217,7 @@ def _activity_legend(result: RunResult) -> list[Artist]:
 def _draw_computing(
     axes: Axes, job: JobResult, span: TimeSpan, row: float, tooltips: Tooltips
 ) -> Iterator[tuple[Value, ...]]:
-    """Draw computation as high as the share of hosts that compute, with a seam where an iteration begins."""
+    """Draw computation as high as the share of GPUs that compute, with a seam where an iteration begins."""
     num_hosts = len({host for interval in job.computing for host in interval.hosts})
     top, bottom = row + _COMPUTE[0], row + _COMPUTE[1]
     for intervals in _iterations_shown(job.computing, span):
@@ -262,13 +262,18 @@ def _iterations_shown(intervals: Sequence[ComputeInterval], span: TimeSpan) -> l
 
 
 def _stretches(intervals: Sequence[ComputeInterval], num_hosts: int) -> Iterator[tuple[float, float, float]]:
-    """Return the share of hosts that compute, as long as it stays the same: share, start and end."""
+    """Return the share of GPUs that compute, as long as it stays the same: share, start and end."""
     moments = sorted({time_s for interval in intervals for time_s in (interval.start_s, interval.end_s)})
     share, begin_s, last_s = 0.0, moments[0], moments[0]
     for start_s, end_s in pairwise(moments):
-        hosts = {host for some in intervals if some.start_s <= start_s and end_s <= some.end_s for host in some.hosts}
-        if len(hosts) / num_hosts != share:
+        busy: defaultdict[str, float] = defaultdict(float)
+        for some in intervals:
+            if some.start_s <= start_s and end_s <= some.end_s:
+                for host in some.hosts:
+                    busy[host] += some.share
+        now = sum(min(each, 1.0) for each in busy.values()) / num_hosts
+        if now != share:
             yield share, begin_s, last_s
-            share, begin_s = len(hosts) / num_hosts, start_s
+            share, begin_s = now, start_s
         last_s = end_s
     yield share, begin_s, last_s

@@ -14,6 +14,7 @@ import pytest
 
 from emulator import tails
 from emulator.compiler.program import Program, compile_program
+from emulator.engine.events import END_PS
 from emulator.fabric import EmulatedFabric
 from emulator.partition import partition
 from tests.bmv2.small_programs import REPLICATION
@@ -147,10 +148,28 @@ def test_ends_of_long_packets_are_kept_on_the_way_and_forgotten_then(monkeypatch
     assert emulated.is_at_rest
 
 
+def test_the_last_window_reaches_the_end_of_the_clock_and_no_further() -> None:
+    fabric, found = drawn_fabric(Random(5)), []
+    for cores in (1, 2):
+        emulated = EmulatedFabric(fabric, trainyard(), cores=cores)
+        for switch in emulated.switches.values():
+            switch.clear()
+            write_entries(switch, routing_of(fabric))
+        nics = [nic for host in fabric.hosts for nic in fabric.nics[host]]
+        emulated.run(END_PS - 1000)
+        ends = FiveTuple(nics[0].address, nics[-1].address, UDP_PROTOCOL, 1, 2)
+        emulated.inject(nics[0].link, ipv4_packet(ends), 200)
+        assert emulated.run(END_PS) == ()
+        found.append((emulated.now_ps, emulated.packet_hops, emulated.next_event_ps))
+    assert found[0][1] == 1
+    assert found[0] == found[1]
+
+
 FORKING = """
 import os
 import signal
 from random import Random
+from emulator.engine.events import END_PS
 from emulator.fabric import EmulatedFabric
 from tests.emulator.loads import drawn_fabric
 from tests.emulator.programs import trainyard

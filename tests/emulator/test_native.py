@@ -114,6 +114,42 @@ def test_signed_numbers_are_divided_as_in_python(left: int, right: int) -> None:
     assert _OF_SIGNED["%"](left, right) == left % right
 
 
+def test_divisions_that_would_end_the_process_have_a_result() -> None:
+    lowest = -(1 << 63)
+    assert [_OF_SIGNED["//"](left, right) for left, right in ((7, 0), (7, -1), (lowest, -1))] == [0, -7, lowest]
+    assert [_OF_SIGNED["%"](left, right) for left, right in ((7, 0), (7, -1), (lowest, -1))] == [0, 0, 0]
+    assert [_OF_SIGNED[operator](np.uint64(7), np.uint64(0)) for operator in ("//", "%")] == [0, 0]
+
+
+def test_only_the_low_six_bits_of_a_count_shift() -> None:
+    left, right = (_function(f"def f(a, b):\n    return a {operator} b\n") for operator in ("<<", ">>"))
+    assert [left(3, 65), right(-8, 66), right(np.uint64(9), np.uint64(64))] == [6, -2, 9]
+
+
+def test_what_may_change_an_item_is_called_after_the_item_is_read() -> None:
+    made = generated(
+        "def more(a):\n    a[0] += 10\n    return 1\n\ndef f(a):\n    a[0] += more(a)\n    return a[0]\n", {}
+    )
+    assert Entry(made["f"])(np.zeros(1, dtype=np.int64)) == 1
+
+
+@pytest.mark.parametrize(
+    ("test", "calls"), [("0 < a[1] < more(a)", 0), ("0 <= a[1] < more(a)", 1), ("more(a) in (3, 4, 5)", 1)]
+)
+def test_conditions_make_the_calls_that_python_makes(test: str, calls: int) -> None:
+    made = generated(f"def more(a):\n    a[0] += 1\n    return 1\n\ndef f(a):\n    b = {test}\n    return a[0]\n", {})
+    assert Entry(made["f"])(np.zeros(2, dtype=np.int64)) == calls
+
+
+def test_a_truth_value_is_inverted_as_a_number() -> None:
+    assert _function("def f(a):\n    return ~(a > 1)\n")(2) == ~True
+
+
+def test_a_field_of_a_variable_precedes_a_constant_of_a_module_of_that_name() -> None:
+    function = _function("def f(math):\n    return math.pi[0]\n", math=math)
+    assert function(Angles(np.array([7], dtype=np.int64))) == 7
+
+
 @given(words=st.lists(st.sampled_from([0, 1, 9]), max_size=9), first=st.integers(0, 5))
 def test_loops_and_conditions_do_what_python_does(words: list[int], first: int) -> None:
     assert _LOOP(np.array(words, dtype=np.uint64), first) == _reference(words, first)
@@ -124,6 +160,12 @@ def test_a_negative_index_counts_from_the_end() -> None:
     rows = np.arange(6, dtype=np.int64).reshape(3, 2)
     assert function(rows, -1) == 10
     assert rows.tolist() == [[0, 1], [2, 3], [4, 10]]
+
+
+class Angles(NamedTuple):
+    """An array with the name of a constant of a module."""
+
+    pi: np.ndarray[Any, Any]
 
 
 class Point(NamedTuple):
@@ -218,6 +260,10 @@ def f(arrays, last):
         ("def f(a, b):\n    return other\n", "f: name 'other'"),
         ("def f(a, b):\n    with a:\n        return b\n", "f: statement"),
         ("def f(a, b):\n    c = a\n    c = True if b else 1.5\n    return c\n", "f: a f64 as bool"),
+        ("def f(a, b):\n    return a > -1\n", "f: a comparison of a u64 with -1"),
+        ("def f(a, b):\n    return np.int64(a) + (1 << 63)\n", "f: 9223372036854775808 as a signed number"),
+        ("def f(a, b):\n    return np.int64(a) << 64\n", "f: a shift by 64 bits"),
+        ("def f(a, b):\n    return np.int64(a) // 0\n", "f: a division by 0"),
         ("def f(a):\n    return a\n", "f: 2 arguments for 1 parameters"),
         ("def f(a, *, b):\n    return a\n", "f: 2 arguments for 1 parameters"),
         ("def f(a, b, *c):\n    return a\n", "f: parameters 'a, b, .c'"),

@@ -125,8 +125,8 @@ def _same_everywhere(
             if position >= len(numbers):
                 name = f" of communicator {communicator!r}" if communicator else ""
                 raise ChakraError(
-                    f"{_where(traces, (first, number))}: this is collective {position}{name}, and rank {rank} has"
-                    f" {len(numbers)} of them ({traces[rank].path.name})"
+                    f"{_where(traces, (first, number))}: this is collective number {position + 1}{name}, and rank"
+                    f" {rank} has only {len(numbers)} of them ({traces[rank].path.name})"
                 )
             places.append((rank, numbers[position]))
             _agree(traces, places[0], places[-1])
@@ -292,8 +292,20 @@ class _Ordering:
         given = tuple(sizes[each] for each in ranks) if len(set(sizes.values())) > 1 else ()
         return TraceCollective(task.collective, ranks, largest, root, after, given)
 
+    def _waiting(self, number: int, earlier: int) -> _Place:
+        """Return the part of a task that waits for another one; of a receive and its send, the receive."""
+        parts = self._parts.get(number) or [self._place(number)]
+        for rank, position in parts:
+            first = self._first[rank]
+            after = self._traces[rank].tasks[position].after
+            if any(self._whole.get(first + each, first + each) == earlier for each in after):
+                return rank, position
+        return parts[0]
+
     def _circle(self, numbers: Sequence[int]) -> str:
-        places = [_where(self._traces, self._place(number)) for number in numbers]
+        following = (*numbers[1:], numbers[0])
+        parts = [self._waiting(number, earlier) for number, earlier in zip(numbers, following, strict=True)]
+        places = [_where(self._traces, part) for part in parts]
         shown = "; ".join(places[:4]) + (f"; and {len(places) - 4} more" if len(places) > 4 else "")
         if len(places) == 1:
             return f"{shown}: waits for itself, given the order of nodes on each rank"

@@ -122,7 +122,7 @@ class QuickBounds:
         names = ("tensor", "context", "expert", "pipeline", "order", "micro_batch", "recompute")
         key = (shared, *(getattr(workload, name) for name in names))
         if key not in self._seconds:
-            expansion = Expansion(workload, self._placement, Timeline(self._switches), of_one_line=True)
+            expansion = Expansion(workload, self._placement, Timeline(self._switches), of_each_kind=True)
             known: dict[int, tuple[Sequence[FlowSpec], float]] = {}
 
             def least_s(flows: Sequence[FlowSpec]) -> float:

@@ -2,7 +2,7 @@
 
 Replicas that share hosts or experts step together; they are a *line*. Each line works through the pipeline's schedule:
 a slot is a row of computations and of collectives that leave a host. Collectives inside hosts make computations longer.
-Gradients are reduced among all lines.
+Gradients are reduced among all lines. The stages on a host compute at the same time, each on its share of the GPUs.
 """
 
 from collections import defaultdict
@@ -25,6 +25,8 @@ from workloads.task_graph import Done, FlowSpec, GraphBuilder, TaskGraph
 
 _BlockT = TypeVar("_BlockT")
 Line = tuple[int, ...]
+Passing = tuple[float, tuple[FlowSpec, ...]]
+"""What a stage passes on: seconds inside hosts, and meanwhile flows between them."""
 Segment = tuple[float, str, tuple[FlowSpec, ...]]
 """Seconds of computation, then flows of a group; no flows at the end of a pass."""
 
@@ -62,22 +64,22 @@ class Pass:
 class Builder(Protocol):
     """Takes tasks one by one, each behind those it waits for, as ``GraphBuilder`` does."""
 
-    def compute(self, name: str, hosts: Sequence[str], duration_s: float, after: Done = ()) -> Done:
-        """Add a computation."""
+    def compute(self, name: str, hosts: Sequence[str], duration_s: float, after: Done = (), share: float = 1.0) -> Done:
+        """Add a computation of a share of the hosts' GPUs."""
 
     def send(self, group: str, flows: tuple[FlowSpec, ...], after: Done = ()) -> Done:
         """Add a transfer. Without flows nothing is added, and ``after`` is returned."""
 
 
 class Expansion:
-    """Builds the graph, slot by slot, with all lines in each slot, or with the first alone (``of_one_line``).
+    """Builds the graph, slot by slot, with all lines in each slot, or with one of each kind (``of_each_kind``).
 
-    ``inside_s`` has the seconds of collectives inside hosts, by place and dimension, of the first line; ``num_lines``
-    counts all.
+    ``inside_s`` has the seconds of collectives inside hosts, by place and dimension, of the first line. Each line built
+    stands for ``num_alike``.
     """
 
     def __init__(
-        self, workload: CombinedWorkload, placement: Placement, builder: Builder, *, of_one_line: bool = False
+        self, workload: CombinedWorkload, placement: Placement, builder: Builder, *, of_each_kind: bool = False
     ) -> None:
         hosts = tuple(placement.gpus)
         ranks = ranks_on(workload, hosts, len(placement.gpus[hosts[0]]))
@@ -88,8 +90,9 @@ class Expansion:
         self._passes = StagePasses(workload)
         self._builder = builder
         lines = ranks.lines()
-        self.num_lines = len(lines)
-        self._lines = lines[:1] if of_one_line else lines
+        self._lines = ranks.line_of_each_kind() if of_each_kind else lines
+        self._num_lines = len(lines)
+        self.num_alike = len(lines) // len(self._lines)
         self._num_micro_batches = workload.batch // (workload.micro_batch * ranks.degrees.data)
         chunks = workload.chunks_per_stage
         self._places = {
@@ -103,8 +106,9 @@ class Expansion:
         self._arrived: dict[tuple[Line, Passage], Done] = defaultdict(tuple)
         self._synchronised: dict[int, Done] = defaultdict(tuple)
         self._gathered: Done = ()
-        self._hosts: dict[tuple[Line, int], tuple[str, ...]] = {}
-        self._passed: dict[tuple[Line, int, bool, int], tuple[FlowSpec, ...]] = {}
+        self._sent_inside: dict[tuple[Line, int], Done] = defaultdict(tuple)
+        self._hosts: dict[tuple[Line, int], Mapping[float, tuple[str, ...]]] = {}
+        self._passed: dict[tuple[Line, int, bool, int], Passing] = {}
         self._known: dict[tuple[object, ...], Pass] = {}
         self._exchanged: dict[tuple[object, ...], list[tuple[float, tuple[FlowSpec, ...]]]] = {}
         self._collectives: dict[tuple[object, ...], tuple[float, tuple[FlowSpec, ...]]] = {}
@@ -223,15 +227,19 @@ class Expansion:
 
     def _play(self, line: Line, place: int, name: str, segments: Iterable[Segment]) -> None:
         """Add segments one after the other."""
-        hosts = self._hosts_of(line, place)
         for duration_s, group, flows in segments:
-            self._compute_for(line, place, name, hosts, duration_s)
+            self._compute_for(line, place, name, duration_s)
             if flows:
                 self._last[line, place] = self._builder.send(group, flows, self._last[line, place])
 
-    def _compute_for(self, line: Line, place: int, name: str, hosts: tuple[str, ...], duration_s: float) -> None:
+    def _compute_for(self, line: Line, place: int, name: str, duration_s: float) -> None:
         if duration_s:
-            self._last[line, place] = self._builder.compute(name, hosts, duration_s, self._last[line, place])
+            after = self._last[line, place]
+            done: Done = ()
+            for share, hosts in self._hosts_of(line, place).items():
+                of_place = name if share == 1 else f"{name} of stage {place}"
+                done += self._builder.compute(of_place, hosts, duration_s, after, share)
+            self._last[line, place] = done
 
     def _groups(self, line: Line, place: int, dimension: Dimension) -> Iterable[Sequence[int]]:
         match dimension:
@@ -250,25 +258,42 @@ class Expansion:
         if receiver != place:
             key = (line, place, is_forward, stage)
             if key not in self._passed:
-                self._passed[key] = self._flows_to(line, place, receiver, stage - 1 if is_forward else stage)
-            direction = "forward" if is_forward else "backward"
-            done = self._builder.send(f"{direction} {self._name_of(line, place)}>{receiver}", self._passed[key], done)
+                self._passed[key] = self._passing(line, place, receiver, stage - 1 if is_forward else stage)
+            inside_s, flows = self._passed[key]
+            name = f"{'forward' if is_forward else 'backward'} {self._name_of(line, place)}>{receiver}"
+            arrives = self._send_inside(line, place, f"{name} inside hosts", inside_s) if inside_s else ()
+            arrives += self._builder.send(name, flows, done) if flows else ()
+            done = arrives or done
         self._arrived[line, output] = done
 
-    def _flows_to(self, line: Line, place: int, receiver: int, stage: int) -> tuple[FlowSpec, ...]:
-        """Return the flows of what is between this stage and the next one, from every rank to the one in its place."""
+    def _send_inside(self, line: Line, place: int, name: str, inside_s: float) -> Done:
+        """Add a transfer inside hosts, behind the one before: a GPU sends one at a time, and computes meanwhile."""
+        after = self._last[line, place] + self._sent_inside[line, place]
+        hosts = tuple(host for hosts in self._hosts_of(line, place).values() for host in hosts)
+        done = self._builder.compute(name, hosts, inside_s, after, 0.0)
+        self._sent_inside[line, place] = done
+        return done
+
+    def _passing(self, line: Line, place: int, receiver: int, stage: int) -> Passing:
+        """Return what is between this stage and the next one, from every rank to the one in its place."""
         size_bytes = self._passes.passed_bytes(self._blocks[stage])
         sent: defaultdict[tuple[str, str], float] = defaultdict(float)
         for data in line:
             ranks = self._ranks
             for source, destination in zip(ranks.replica(place, data), ranks.replica(receiver, data), strict=True):
                 sent[ranks.host(source), ranks.host(destination)] += size_bytes
-        return self._traffic.flows(sent.items())
+        between = {pair: each for pair, each in sent.items() if pair[0] != pair[1]}
+        inside_s = self._traffic.send_inside_s(size_bytes) if len(between) < len(sent) else 0.0
+        return inside_s, self._traffic.flows(between.items())
 
-    def _hosts_of(self, line: Line, place: int) -> tuple[str, ...]:
+    def _hosts_of(self, line: Line, place: int) -> Mapping[float, tuple[str, ...]]:
+        """Return the hosts of a line's stage by the share of their GPUs that it has."""
         key = (line, place)
         if key not in self._hosts:
-            self._hosts[key] = self._ranks.stage_hosts(place, line)
+            by_share: defaultdict[float, list[str]] = defaultdict(list)
+            for host, num_ranks in self._ranks.stage_hosts(place, line).items():
+                by_share[num_ranks / self._ranks.per_host].append(host)
+            self._hosts[key] = {share: tuple(hosts) for share, hosts in by_share.items()}
         return self._hosts[key]
 
     def _exchange_gradients(self, place: int, blocks: Sequence[ModelBlock]) -> None:
@@ -285,7 +310,7 @@ class Expansion:
         for inside_s, flows in self._exchanges(place, collective, blocks):
             self.inside_s[place, "data"] += inside_s
             for line in self._lines if inside_s else ():
-                self._compute_for(line, place, f"{name} inside hosts", self._hosts_of(line, place), inside_s)
+                self._compute_for(line, place, f"{name} inside hosts", inside_s)
                 done += self._last[line, place]
             done = self._builder.send(name, flows, done)
         return done
@@ -334,7 +359,7 @@ class Expansion:
         if duration_s:
             for line in self._lines:
                 self._last[line, place] += self._synchronised[place]
-                self._compute_for(line, place, "optimizer", self._hosts_of(line, place), duration_s)
+                self._compute_for(line, place, "optimizer", duration_s)
             self._synchronised[place] = tuple(done for line in self._lines for done in self._last[line, place])
 
     def _gather_at_the_end(self, place: int) -> None:
@@ -346,7 +371,7 @@ class Expansion:
         return [block for stage, at in sorted(self._places.items()) if at == place for block in self._blocks[stage]]
 
     def _name_of(self, line: Line, place: int) -> str:
-        return f"{place}" if self.num_lines == 1 else f"{place} of replica {line[0]}"
+        return f"{place}" if self._num_lines == 1 else f"{place} of replica {line[0]}"
 
 
 def buckets_of(blocks: Sequence[_BlockT], number: int) -> list[Sequence[_BlockT]]:

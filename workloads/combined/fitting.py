@@ -41,9 +41,6 @@ def combined_problems(workload: CombinedWorkload, num_hosts: int, gpus_per_host:
     shared = workload.context * data
     if shared % workload.expert:
         yield Problem(("expert",), f"expected a divisor of context x data, {shared}", workload.expert)
-    if ranks.host_of_two_stages() is not None:
-        expected = f"expected each host's {gpus_per_host} GPUs to be of one stage, by other degrees or another order"
-        yield Problem(("pipeline",), expected, workload.pipeline)
 
 
 def _of_model(workload: CombinedWorkload) -> Iterator[Problem]:

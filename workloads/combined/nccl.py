@@ -172,3 +172,8 @@ def local_s(collective: Collective, num_ranks: int, size_bytes: float, bytes_per
     if num_ranks == 1 or not size_bytes:
         return 0.0
     return fastest(collective, Group(num_ranks, 1, bytes_per_s), size_bytes)[1]
+
+
+def send_s(size_bytes: float, bytes_per_s: float) -> float:
+    """Return how long a rank takes to send to another of its host: one step of a ring of two, with all the bytes."""
+    return fastest(Collective.ALL_GATHER, Group(2, 1, bytes_per_s), 2 * size_bytes)[1]

@@ -5,6 +5,7 @@ stays inside hosts, then context, data and pipeline parallelism; or, as in Llama
 Expert parallelism divides the ranks of context and data parallelism of one stage, those next to each other together.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -60,9 +61,9 @@ class Ranks:
         """Return the hosts of ranks, each once, in their order."""
         return tuple(dict.fromkeys(map(self.host, ranks)))
 
-    def stage_hosts(self, stage: int, replicas: Sequence[int]) -> tuple[str, ...]:
-        """Return the hosts of a pipeline stage in these replicas."""
-        return self.hosts_of(sorted(rank for data in replicas for rank in self.replica(stage, data)))
+    def stage_hosts(self, stage: int, replicas: Sequence[int]) -> dict[str, int]:
+        """Return the hosts of a pipeline stage in these replicas, in order, each with how many of its ranks it has."""
+        return Counter(map(self.host, sorted(rank for data in replicas for rank in self.replica(stage, data))))
 
     def replica(self, stage: int, data: int) -> list[int]:
         """Return the ranks of a pipeline stage in one replica."""
@@ -104,7 +105,7 @@ class Ranks:
         return [self.rank(tensor, context, data, stage) for data, context in across]
 
     def lines(self) -> tuple[tuple[int, ...], ...]:
-        """Return the replicas in groups that step together: they share hosts, or experts in every layer."""
+        """Return the replicas in groups that step together: they share hosts in a stage, or experts in every layer."""
         keys: dict[int, int] = {data: data for data in range(self.degrees.data)}
 
         def root(data: int) -> int:
@@ -114,7 +115,11 @@ class Ranks:
 
         first: dict[object, int] = {}
         for data in range(self.degrees.data):
-            met: list[object] = [self.host(rank) for rank in self.replica(0, data)]
+            met: list[object] = [
+                (stage, host)
+                for stage in range(self.degrees.pipeline)
+                for host in self.hosts_of(self.replica(stage, data))
+            ]
             met += [
                 ("experts", (context + self.degrees.context * data) // self.degrees.expert)
                 for context in range(self.degrees.context)
@@ -126,11 +131,11 @@ class Ranks:
             found.setdefault(root(data), []).append(data)
         return tuple(map(tuple, found.values()))
 
-    def host_of_two_stages(self) -> str | None:
-        """Return a host with ranks of different pipeline stages; None if there is none."""
-        stage_of: dict[str, int] = {}
-        for stage, data in product(range(self.degrees.pipeline), range(self.degrees.data)):
-            for host in self.hosts_of(self.replica(stage, data)):
-                if stage_of.setdefault(host, stage) != stage:
-                    return host
-        return None
+    def line_of_each_kind(self) -> tuple[tuple[int, ...], ...]:
+        """Return a line for each way in which lines lie on their hosts, each of which equally many lines have."""
+        kinds: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for line in self.lines():
+            across = product(line, range(self.degrees.pipeline))
+            lies = tuple(self.rank(0, 0, data, stage) % self.per_host for data, stage in across)
+            kinds.setdefault(lies, line)
+        return tuple(kinds.values())

@@ -1,7 +1,7 @@
 """The time of an iteration without playing it: every transfer takes the least time that the fabric allows.
 
-It goes through the same expansion as the task graph and adds up times instead of tasks. Lines do the same at the same
-time, so that one of them stands for all.
+It goes through the same expansion as the task graph and adds up times instead of tasks. Lines that lie alike on their
+hosts do the same at the same time, so that one of them stands for all.
 """
 
 from collections import defaultdict
@@ -96,7 +96,9 @@ class Timeline:
         self._switches = switches
         self._known: dict[int, _Known] = {}
 
-    def compute(self, _name: str, _hosts: Sequence[str], duration_s: float, after: Done = ()) -> Done:
+    def compute(
+        self, _name: str, _hosts: Sequence[str], duration_s: float, after: Done = (), _share: float = 1.0
+    ) -> Done:
         """Add a computation; return its end."""
         return self._end(round(duration_s * _PS_PER_S), after)
 
@@ -184,12 +186,12 @@ def predicted(workload: CombinedWorkload, placement: Placement, switches: EdgeSw
 
 def _whole(workload: CombinedWorkload, placement: Placement, switches: EdgeSwitches) -> Prediction:
     timeline = Timeline(switches)
-    expansion = Expansion(workload, placement, timeline, of_one_line=True)
+    expansion = Expansion(workload, placement, timeline, of_each_kind=True)
     expansion.build()
     inside_s: defaultdict[str, float] = defaultdict(float)
     for (_, dimension), seconds in expansion.inside_s.items():
         inside_s[dimension] += seconds / workload.pipeline
-    num_flows = timeline.num_data_flows + timeline.num_flows * expansion.num_lines
+    num_flows = timeline.num_data_flows + timeline.num_flows * expansion.num_alike
     return Prediction(timeline.duration_s, dict(inside_s), num_flows)
 
 

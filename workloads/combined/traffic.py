@@ -7,7 +7,7 @@ collective that leaves a host takes the time of its flows. One that stays inside
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from workloads.combined.nccl import Algorithm, Collective, Group, fastest, local_s
+from workloads.combined.nccl import Algorithm, Collective, Group, fastest, local_s, send_s
 from workloads.combined.ranks import Ranks
 from workloads.combined_workload import AllReduce, CombinedWorkload
 from workloads.placement import Placement
@@ -28,6 +28,10 @@ class CollectiveTraffic:
         sizes = {len(group) for group in groups if len(self._ranks.hosts_of(group)) == 1}
         speed = self._workload.nvlink_bytes_per_s
         return max((local_s(collective, size, size_bytes, speed) for size in sizes), default=0.0)
+
+    def send_inside_s(self, size_bytes: float) -> float:
+        """Return how long ranks take to send so much each to another rank of their host, all at once."""
+        return send_s(size_bytes, self._workload.nvlink_bytes_per_s)
 
     def between(
         self, collective: Collective, groups: Iterable[Sequence[int]], size_bytes: float

@@ -99,6 +99,22 @@ def test_a_trace_shows_states_keys_entries_arguments_changes_and_queues_hop_by_h
     assert result.captured() == ()
 
 
+def test_a_trace_shows_all_fields_of_a_header_also_after_a_packet_that_had_the_same() -> None:
+    fabric = dumbbell(1)
+    flow = five_tuple(fabric, "h0", "h1")
+    result = emulated(fabric)
+    before = _parsed(trace_packet(result, "t0", 1, ipv4_packet(flow)))
+    result.inject(result.link_into("t0", 1), ipv4_packet(flow))
+    advance(result, 10**9)
+    assert result.packet_hops
+    assert before
+    assert _parsed(trace_packet(result, "t0", 1, ipv4_packet(flow))) == before
+
+
+def _parsed(trace: PacketTrace) -> list[tuple[FieldChange, ...]]:
+    return [step.changes for step in trace.steps if isinstance(step, ParserState)]
+
+
 packets = st.builds(
     lambda what, port, value, rest: request(what, value=value, group=GROUP, port=port, payload=rest),
     st.sampled_from([0, CLONE, RESUBMIT, MULTICAST, RECIRCULATE, CLONE | RESUBMIT, MULTICAST | CLONE, RECIRCULATE | 8]),

@@ -43,6 +43,8 @@ def test_times_are_those_of_a_run() -> None:
         {"context": 8, "zero": 1},
         {"zero": 3},
         {"tensor": 2, "pipeline": 4, "schedule": "zero_bubble_v", "zero": 2, "buckets": 2},
+        {"tensor": 2, "pipeline": 2, "order": "tp-cp-pp-dp"},
+        {"pipeline": 4, "order": "tp-cp-pp-dp", "zero": 1},
     ],
 )
 def test_parts_of_the_time_add_up_to_it(keys: dict[str, Any]) -> None:
@@ -68,6 +70,18 @@ def test_what_waits_for_whom() -> None:
     assert shares.bubble_s == pytest.approx(busy_s * 3 / 16, rel=0.02)
     assert shares.exposed_s["data"] == 0
     assert shares.exposed_s["context"] == 0
+
+
+def test_stages_on_one_host_wait_for_each_other() -> None:
+    of = scenario(tensor=1, pipeline=4, order="tp-cp-pp-dp", nvlink_gbps=1e-3)
+    shares = advise(of, simulate=1).given_shares
+    assert shares is not None
+    # 1F1B with four micro-batches on four places: the bubble, and ten transfers of 4 KiB at 125 kB/s.
+    send_s = 4096 / 125e3
+    assert shares.bubble_s + shares.exposed_s["pipeline"] == pytest.approx(
+        shares.compute_s * 3 / 4 + 10 * send_s, rel=1e-3
+    )
+    assert 6 * send_s < shares.exposed_s["pipeline"] < 10 * send_s
 
 
 def test_other_jobs_take_their_gpus_alone() -> None:
@@ -111,7 +125,7 @@ def test_what_cannot_be_advised_is_named() -> None:
         advise(of, keep=("batch",))
     of = scenario(gpus=8, batch=8)
     two = of.model_copy(update={"jobs": (of.jobs[0], of.jobs[0].model_copy(update={"name": "other"}))})
-    with pytest.raises(ValueError, match="job: expected a name, because 2 jobs"):
+    with pytest.raises(ValueError, match=r"because 2 jobs have a workload of type combined \(job, other\)"):
         advise(two)
 
 

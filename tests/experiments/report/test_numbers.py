@@ -35,5 +35,20 @@ def test_fractions_are_percent_and_differences_points() -> None:
     assert (_plain(percent(0.4167)), _plain(points(-0.042))) == ("41.7 %", "-4.2 points")
 
 
-def test_a_time_that_is_missing_is_a_dash() -> None:
-    assert (_plain(seconds(0.38)), _plain(seconds(None))) == ("0.380 s", "none")
+@pytest.mark.parametrize(
+    ("time_s", "words"),
+    [
+        (None, "none"),
+        (0.0, "0.000 s"),
+        (12.3456, "12.346 s"),
+        (0.38, "0.380 s"),
+        (0.1, "0.100 s"),
+        (0.0483, "48.3 ms"),
+        (0.002, "2 ms"),
+        (48.2e-6, "48.2 \N{MICRO SIGN}s"),
+        (4e-7, "0.4 \N{MICRO SIGN}s"),
+        (-0.0274, "-27.4 ms"),
+    ],
+)
+def test_short_times_keep_three_digits_and_a_missing_one_is_a_dash(time_s: float | None, words: str) -> None:
+    assert _plain(seconds(time_s)) == words

@@ -269,6 +269,18 @@ def test_what_a_switch_is_to_have_is_refused_by_name(
     assert said in result.stderr
 
 
+def test_an_entry_that_the_switch_refuses_is_told_with_its_place(trainyard: Trainyard, tmp_path: Path) -> None:
+    router = Path(__file__).parents[3] / "docs" / "examples" / "p4"
+    entries = json.loads((router / "router-entries.json").read_text())
+    entries |= {"p4info": str(router / "router.p4info.txtpb"), "bmv2_json": str(router / "router.json")}
+    entries["table_entries"].append(entries["table_entries"][0])
+    path = tmp_path / "entries.json"
+    path.write_text(json.dumps(entries))
+    result = trainyard("emulator", "--ports", "4", "--entries", f"s1={path}")
+    assert result.exit_code == 2
+    assert result.stderr == "entries of s1: table_entries[2]: table 'ingress.routes' has this entry\n"
+
+
 def test_a_topology_of_p4langs_tutorials_names_its_programs(
     trainyard: Trainyard, served: list[tuple[Fabric, str]], tmp_path: Path
 ) -> None:

@@ -156,7 +156,7 @@ REDUCED = collective(1, REDUCE, 8)
             [[REDUCED], [collective(4, CollectiveType.ALL_GATHER, 8)]],
             "rank 1, node 4: its type is ALL_GATHER, but ALL_REDUCE on rank 0, node 1",
         ),
-        ([[REDUCED], []], "rank 0, node 1: this is collective 0, and rank 1 has 0 of them"),
+        ([[REDUCED], []], "rank 0, node 1: this is collective number 1, and rank 1 has only 0 of them"),
         ([[send(1, 1, 8)], []], "rank 0, node 1: rank 1 has no receive for it"),
         ([[], [receive(3, 0, 8)]], "rank 1, node 3: rank 0 has no send for it"),
         ([[send(1, 1, 8)], [receive(3, 0, 9)]], "rank 1, node 3: its size is 9, but 8 on rank 0, node 1"),
@@ -173,7 +173,7 @@ REDUCED = collective(1, REDUCE, 8)
                 [collective(1, REDUCE, 8, group="a"), collective(2, REDUCE, 8, 1, group="b")],
                 [collective(2, REDUCE, 8, group="b"), collective(1, REDUCE, 8, 2, group="a")],
             ],
-            "they wait for each other in a circle",
+            "trace.1.et: rank 1, node 1; ",
         ),
     ],
 )

@@ -19,6 +19,7 @@ def problems(num_hosts: int = 4, **keys: Any) -> list[str]:
 
 def test_a_job_that_divides_has_no_problems() -> None:
     assert problems(tensor=8, pipeline=2) == []
+    assert problems(tensor=4, pipeline=8) == []
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,10 @@ def test_a_job_that_divides_has_no_problems() -> None:
         ),
         ({"expert": 8, "tensor": 8, "model": EXPERTS}, ".expert: expected a divisor of context x data, 4, got 8"),
         ({"pipeline": 16}, ".pipeline: expected at most the 8 blocks of measured that compute, for pipeline x chunks"),
-        ({"pipeline": 8, "tensor": 4}, ".pipeline: expected each host's 8 GPUs to be of one stage, by other degrees"),
+        (
+            {"pipeline": 3, "tensor": 4},
+            ": expected GPUs that are a multiple of tensor x context x pipeline, 4 x 1 x 3, got 32",
+        ),
         ({"model": "gpt"}, ".model: expected a public model or a description, whose layers are divided, got gpt"),
         ({"model": "llama-3-8b"}, ".device: missing; the model llama-3-8b has layers without durations and no device"),
         ({"nvlink_gbps": None}, ".nvlink_gbps: missing; needed for a device that is not one of the table"),

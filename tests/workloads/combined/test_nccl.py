@@ -2,7 +2,7 @@
 
 import pytest
 
-from workloads.combined.nccl import Algorithm, Collective, Group, Protocol, duration_s, fastest, local_s
+from workloads.combined.nccl import Algorithm, Collective, Group, Protocol, duration_s, fastest, local_s, send_s
 from workloads.combined.traffic import double_tree
 
 NVLINK = 450e9
@@ -150,3 +150,8 @@ def test_both_trees_reach_all_hosts_and_load_them_alike(hosts: int) -> None:
         assert reached == set(range(hosts))
     # Each host sends half of the bytes to its parents and to each child: at most a ring's 2 of all bytes, in all.
     assert max(len(of) for of in children.values()) <= 3
+
+
+def test_a_send_inside_a_host_has_the_latency_of_one_step_and_the_time_of_its_bytes() -> None:
+    assert send_s(1, 450e9) == pytest.approx(6.6e-6 + 0.6e-6, rel=1e-4)
+    assert send_s(1e9, 450e9) == pytest.approx(8.4e-6 + 3.4e-6 + 1e9 / 450e9)

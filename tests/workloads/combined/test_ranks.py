@@ -27,7 +27,7 @@ def test_groups_are_those_of_megatrons_example() -> None:
 
 def test_data_parallelism_may_be_the_slowest() -> None:
     of = ranks(tensor=8, pipeline=2, data=2, order="tp-cp-pp-dp")
-    assert [of.stage_hosts(stage, (data,)) for data in range(2) for stage in range(2)] == [
+    assert [tuple(of.stage_hosts(stage, (data,))) for data in range(2) for stage in range(2)] == [
         ("h0",),
         ("h1",),
         ("h2",),
@@ -67,7 +67,20 @@ def test_replicas_that_share_hosts_or_experts_are_a_line(
     assert ranks(**degrees).lines() == lines
 
 
-def test_a_host_with_two_stages_is_found() -> None:
-    assert ranks(tensor=4, pipeline=2).host_of_two_stages() == "h0"
-    assert ranks(tensor=4, pipeline=2, data=2).host_of_two_stages() is None
-    assert ranks(tensor=4, pipeline=2, data=2, order="tp-cp-pp-dp").host_of_two_stages() == "h0"
+def test_stages_share_a_host_by_their_ranks() -> None:
+    """Two stages of 12 ranks on hosts of eight."""
+    of = ranks(tensor=12, pipeline=2)
+    assert of.stage_hosts(0, (0,)) == {"h0": 8, "h1": 4}
+    assert of.stage_hosts(1, (0,)) == {"h1": 4, "h2": 8}
+
+
+def test_replicas_on_one_host_in_different_stages_do_not_step_together() -> None:
+    """Three stages of four ranks: the first replica ends in the middle of a host, where the second begins."""
+    of = ranks(tensor=4, pipeline=3, data=4, order="tp-cp-pp-dp")
+    assert of.lines() == ((0,), (1,), (2,), (3,))
+    assert of.line_of_each_kind() == ((0,), (1,))
+
+
+def test_replicas_that_meet_in_any_stage_step_together() -> None:
+    assert ranks(tensor=2, pipeline=3, data=4, order="tp-cp-pp-dp").lines() == ((0, 1, 2, 3),)
+    assert ranks(tensor=2, pipeline=2, data=3, per_host=4).lines() == ((0, 1, 2),)

@@ -12,6 +12,7 @@ from topologies.ecmp import hash_multipliers
 from topologies.routing import Routing
 from workloads.combined.alternatives import Ways, divisors
 from workloads.combined.bounds import QuickBounds
+from workloads.combined.expansion import expand_combined
 from workloads.combined.timeline import EdgeSwitches, predicted
 from workloads.combined_workload import CombinedWorkload
 from workloads.placement import place
@@ -88,6 +89,23 @@ def test_a_job_with_links_to_itself_takes_as_long_as_predicted() -> None:
     assert case.simulated_s(case.template) == pytest.approx(prediction.iteration_s, rel=1e-4)
     assert prediction.inside_s["tensor"] > 0
     assert "context" not in prediction.inside_s
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"tensor": 2, "pipeline": 2, "order": "tp-cp-pp-dp"},
+        {"tensor": 1, "pipeline": 4, "order": "tp-cp-pp-dp", "schedule": "zero_bubble_v"},
+        {"tensor": 2, "pipeline": 3, "order": "tp-cp-pp-dp", "gpus": 12, "buckets": 2},
+        {"tensor": 2, "pipeline": 3, "gpus": 12, "zero": 1},
+    ],
+)
+def test_jobs_with_stages_that_share_hosts_are_predicted(keys: dict[str, Any]) -> None:
+    case = Case(scenario(**keys))
+    prediction = predicted(case.template, case.placement, case.switches)
+    assert case.simulated_s(case.template) == pytest.approx(prediction.iteration_s, rel=1e-3)
+    flows = sum(len(group.flows) for group in expand_combined(case.template, case.placement).flow_groups)
+    assert prediction.num_flows == flows
 
 
 def test_many_micro_batches_are_predicted_from_few() -> None:
