@@ -2,7 +2,7 @@
 
     python benchmarks/jobs.py --json
 
-Needs no accelerator and no network. Advice takes some five minutes of processor time (``--cases``).
+Needs no accelerator and no network. Advice takes some six minutes of processor time (``--cases``).
 """
 
 import argparse

@@ -33,7 +33,7 @@ _TOLERANCE = 0.01
 _SHOWN = 10
 """The fewest alternatives that are shown, where there are so many."""
 _MOST_PREDICTIONS = 600
-"""So many predictions take a few seconds to 20."""
+"""So many predictions take a few seconds to some 20."""
 _MOST_FLOWS = 100_000
 """The most flows of all simulations together, behind the first; so many take some ten seconds, too."""
 _TOO_LARGE = 3
@@ -218,7 +218,7 @@ class _Search:
         num_gpus = self._ways.num_gpus
         if not self._large:
             what = f"{self._template.description.name} and a batch of {self._template.batch}"
-            return f"no parallelism divides {what} on {num_gpus} GPUs with each host's in one pipeline stage"
+            return f"no parallelism divides {what} on {num_gpus} GPUs"
         least = min((way for _, _, way in self._large), key=lambda way: way.memory.total_bytes)
         has, needs = self._ways.memory_bytes or 0.0, least.memory.total_bytes
         return f"every parallelism needs more memory than a GPU's {has / 1e9:.0f} GB, the least {needs / 1e9:.0f} GB"

@@ -101,7 +101,7 @@ class ExchangeBounds:
         if key not in self._seconds:
             if layout not in self._expansions:
                 timeline = Timeline(self._switches)
-                self._expansions[layout] = Expansion(workload, self._placement, timeline, of_one_line=True)
+                self._expansions[layout] = Expansion(workload, self._placement, timeline, of_each_kind=True)
             dense_bytes, expert_bytes = StagePasses(workload).gradient_bytes(num_parameters, num_experts)
             sent = self._expansions[layout].exchange(place, collective, dense_bytes, expert_bytes)
             self._seconds[key] = (

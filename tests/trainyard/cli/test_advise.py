@@ -59,10 +59,6 @@ def test_a_model_on_a_cluster_is_advised_and_keys_are_kept(trainyard: Trainyard)
         ((*MODEL, "--parallelism", "tensor=16,pipeline=4"), "--parallelism: expected GPUs that are a multiple of"),
         ((*MODEL[:-1], "40"), "--efficiency: expected less than or equal to 1"),
         ((*MODEL[:5],), "--device: missing"),
-        (
-            ("resnet-50", *MODEL[1:], "--gpus", "7"),
-            "resnet-50: no parallelism divides resnet-50 and a batch of 64 on 7",
-        ),
         ((*MODEL[:-2],), "--efficiency: missing"),
         ((*MODEL[:3], "--device", "h100"), "--batch: missing"),
         (("vit", *MODEL[1:]), "vit: expected a file, or one of llama-3-8b"),
