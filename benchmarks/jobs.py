@@ -2,8 +2,7 @@
 
     python benchmarks/jobs.py --json
 
-Needs no accelerator and no network, and takes some ten minutes of processor time, most of them for advice
-(``--cases``).
+Needs no accelerator and no network. Advice takes some six minutes of processor time (``--cases``).
 """
 
 import argparse

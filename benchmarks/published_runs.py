@@ -128,7 +128,7 @@ class PublishedTable:
         longest_s = 0.0
         for place in range(workload.pipeline):
             gradient_bytes = sum(
-                StagePasses(workload).dense_bytes(blocks) for blocks in stages[place :: workload.pipeline]
+                StagePasses(workload).gradient_bytes_of(blocks)[0] for blocks in stages[place :: workload.pipeline]
             )
             groups = list(ranks.gradient_groups(place))
             flows = traffic.between(Collective.ALL_REDUCE, groups, gradient_bytes)

@@ -60,6 +60,8 @@ def load_topology(path: Path) -> Topology:
     if isinstance(contents, Mapping) and not contents.keys() & {"name", "jobs"}:
         # Such a file needs no name and no jobs; unknown keys are still errors.
         found = [problem for problem in found if problem.location[0] not in ("name", "jobs")]
+        if "topology" not in contents and "kind" in contents:
+            found = [Problem(("topology",), "missing; kind and the other keys of a cluster belong below it")]
     _refuse(document, (*document.problems, *found))
     return _TOPOLOGY.validate_python(contents["topology"])
 

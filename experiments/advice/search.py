@@ -33,7 +33,7 @@ _TOLERANCE = 0.01
 _SHOWN = 10
 """The fewest alternatives that are shown, where there are so many."""
 _MOST_PREDICTIONS = 600
-"""So many predictions take ten seconds to a minute."""
+"""So many predictions take a few seconds to some 20."""
 _MOST_FLOWS = 100_000
 """The most flows of all simulations together, behind the first; so many take some ten seconds, too."""
 _TOO_LARGE = 3
@@ -97,11 +97,19 @@ def advise_job(
 _Family = tuple[int, int, int, int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """A way with the closer of its bounds."""
+
+    way: Way
+
+
 class _Search:
     """Goes through the ways to divide a job in the order of what is known of their times.
 
-    A heap has degrees with a bound for all their ways, ways with bounds of their own, and predicted ways. Where a
-    simulation takes longer than predicted, the same is expected of all ways with these degrees and this stage of ZeRO.
+    A heap has degrees with a bound for all their ways, ways with bounds of their own, those with closer bounds, and
+    predicted ways. Where a simulation takes longer than predicted, the same is expected of all ways with these degrees
+    and this stage of ZeRO.
     """
 
     def __init__(self, ways: Ways, template: CombinedWorkload, placement: Placement, simulator: "_Simulator") -> None:
@@ -119,7 +127,7 @@ class _Search:
 
     def run(self, simulations: int) -> None:
         """Simulate the best, so many at most, and fewer where no other can be faster; predict some more."""
-        heap: list[tuple[float, int, CombinedWorkload | Way | Alternative]] = [
+        heap: list[tuple[float, int, CombinedWorkload | Way | _Bounded | Alternative]] = [
             (self._bounds.of_layout(layout), next(self._numbers), layout) for layout in self._ways.layouts()
         ]
         heapq.heapify(heap)
@@ -131,10 +139,13 @@ class _Search:
                     heapq.heappush(heap, (corrected_s, next(self._numbers), node))
                 elif self._is_over(node, expected_s, simulations):
                     return
+            elif isinstance(node, Way):
+                closer_s = self._bounds.of_prediction(node.workload)
+                heapq.heappush(heap, (max(closer_s, expected_s), next(self._numbers), _Bounded(node)))
             elif self.num_predicted == _MOST_PREDICTIONS:
                 self._left_s = min(self._left_s, expected_s)
-            elif isinstance(node, Way):
-                alternative = self.alternative(node)
+            elif isinstance(node, _Bounded):
+                alternative = self.alternative(node.way)
                 self.num_predicted += 1
                 heapq.heappush(heap, (alternative.predicted_s, next(self._numbers), alternative))
             else:
@@ -206,7 +217,8 @@ class _Search:
         """Return why no way was found."""
         num_gpus = self._ways.num_gpus
         if not self._large:
-            return f"no parallelism divides {self._template.description.name} and its batch on {num_gpus} GPUs"
+            what = f"{self._template.description.name} and a batch of {self._template.batch}"
+            return f"no parallelism divides {what} on {num_gpus} GPUs"
         least = min((way for _, _, way in self._large), key=lambda way: way.memory.total_bytes)
         has, needs = self._ways.memory_bytes or 0.0, least.memory.total_bytes
         return f"every parallelism needs more memory than a GPU's {has / 1e9:.0f} GB, the least {needs / 1e9:.0f} GB"

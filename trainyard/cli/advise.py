@@ -22,6 +22,18 @@ from workloads.described.catalogue import PublicModel
 from workloads.described.devices import DeviceName
 from workloads.scenario import Scenario
 
+_OPTIONS_OF_KEYS = {
+    "jobs[0] job, workload.device.efficiency": "--efficiency",
+    "jobs[0] job, workload.device.memory_gb": "--memory-gb",
+    "jobs[0] job, workload.device": "--device",
+    "jobs[0] job, workload.batch": "--batch",
+    "jobs[0] job, workload.": "--parallelism: ",
+    "jobs[0] job, workload": "--parallelism",
+    "jobs[0] job, gpus": "--gpus",
+    "jobs[0] job: ": "",
+}
+"""How messages about the job of a model on a cluster begin, and the options that give these keys."""
+
 # What advises takes NumPy and Numba, which bad input and --help do not wait for.
 _DEFAULT_SIMULATIONS = 8
 
@@ -126,7 +138,7 @@ def advise(
     try:
         advice = advise_job(scenario, name, chosen, simulations=simulate, kept=kept, is_given=is_given)
     except ValueError as error:
-        refuse(f"{printable(subject)}: {error}")
+        refuse(f"{printable(subject)}: {error if topology is None else _by_options(str(error))}")
     document = advice.to_dict()
     rows = list(_rows(document))
     Writer(output).write(Answer(document, rows, partial(Group, *_views(document))))
@@ -191,8 +203,16 @@ def _scenario_of(
         # Nothing is divided yet, so that the batch need not fit to so many replicas.
         build_scenario({**document, "jobs": [{**job, "workload": {**workload, "batch": num_gpus}}]})
     except ScenarioError as error:
-        refuse(*error.messages)
+        refuse(*map(_by_options, error.messages))
     return Scenario.model_validate(document)
+
+
+def _by_options(message: str) -> str:
+    """Return a message about the job that the options describe with the option's name instead of the job's key."""
+    for key, option in _OPTIONS_OF_KEYS.items():
+        if message.startswith(key):
+            return option + message.removeprefix(key)
+    return message
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -223,6 +243,11 @@ def _views(document: Mapping[str, Any]) -> Sequence[RenderableType]:
         for each in document["alternatives"]
         if each["reason"] is not None
     ]
+    slower = [each["simulated_s"] / each["predicted_s"] - 1 for each in document["alternatives"] if each["simulated_s"]]
+    best_s = document["alternatives"][0]["iteration_s"]
+    if slower and any(each["iteration_s"] < best_s for each in document["alternatives"]):
+        longer = f"{max(slower):.1%}".replace("%", " %")
+        notes.append(f"Predictions know no flows that meet: those simulated took up to {longer} longer.")
     notes.append(
         f"{document['num_ways']:,} ways compared, {document['num_predicted']:,} of them predicted."
         + ("" if document["is_complete"] else " Others that were not simulated may be faster.")

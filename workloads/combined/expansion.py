@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from workloads.combined.nccl import Collective
 from workloads.combined.ranks import Degrees, Ranks
@@ -23,6 +23,7 @@ from workloads.parallelism.pipeline_schedules import Slot, Step, StepKind, sched
 from workloads.placement import Placement
 from workloads.task_graph import Done, FlowSpec, GraphBuilder, TaskGraph
 
+_BlockT = TypeVar("_BlockT")
 Line = tuple[int, ...]
 Passing = tuple[float, tuple[FlowSpec, ...]]
 """What a stage passes on: seconds inside hosts, and meanwhile flows between them."""
@@ -173,7 +174,7 @@ class Expansion:
         blocks = self._blocks[stage_of(self._workload.schedule, place, step.chunk, self._workload.pipeline)]
         makes_gradients = step.kind in (StepKind.BACKWARD, StepKind.WEIGHT_GRADIENT)
         exchanges = makes_gradients and (is_last or self._workload.zero >= 2)
-        buckets = _buckets(blocks, self._workload.buckets) if exchanges else [blocks]
+        buckets = buckets_of(blocks, self._workload.buckets) if exchanges else [blocks]
         for number, bucket in enumerate(buckets):
             name = name_of(step) + (f" part {number}" if len(buckets) > 1 else "")
             for line in self._lines:
@@ -320,17 +321,24 @@ class Expansion:
         """Return the seconds inside hosts and the flows of a collective of parameters, and of experts' parameters."""
         key = (place, collective, blocks[0].name, len(blocks))
         if key not in self._exchanged:
-            traffic, ranks = self._traffic, self._ranks
-            sizes = (
-                (list(ranks.gradient_groups(place)), self._passes.dense_bytes(blocks)),
-                (list(ranks.expert_gradient_groups(place)), self._passes.expert_bytes(blocks)),
-            )
-            self._exchanged[key] = [
-                (traffic.inside_s(collective, groups, of_bytes), traffic.between(collective, groups, of_bytes))
-                for groups, of_bytes in sizes
-                if of_bytes
-            ]
+            dense_bytes, expert_bytes = self._passes.gradient_bytes_of(blocks)
+            self._exchanged[key] = self.exchange(place, collective, dense_bytes, expert_bytes)
         return self._exchanged[key]
+
+    def exchange(
+        self, place: int, collective: Collective, dense_bytes: float, expert_bytes: float
+    ) -> list[tuple[float, tuple[FlowSpec, ...]]]:
+        """Return the seconds inside hosts and the flows of a collective among replicas, then of one of experts."""
+        traffic, ranks = self._traffic, self._ranks
+        sizes = (
+            (list(ranks.gradient_groups(place)), dense_bytes),
+            (list(ranks.expert_gradient_groups(place)), expert_bytes),
+        )
+        return [
+            (traffic.inside_s(collective, groups, of_bytes), traffic.between(collective, groups, of_bytes))
+            for groups, of_bytes in sizes
+            if of_bytes
+        ]
 
     def _gather(self, place: int, slot: Slot) -> Done:
         """Gather parameters before a slot that needs them (ZeRO-3), once the slot before the last has ended."""
@@ -366,8 +374,8 @@ class Expansion:
         return f"{place}" if self._num_lines == 1 else f"{place} of replica {line[0]}"
 
 
-def _buckets(blocks: Sequence[ModelBlock], number: int) -> list[Sequence[ModelBlock]]:
-    """Return the blocks in at most so many runs of about equal length, the last ones first."""
+def buckets_of(blocks: Sequence[_BlockT], number: int) -> list[Sequence[_BlockT]]:
+    """Return blocks in at most so many runs of about equal length, the last ones first."""
     number = min(number, len(blocks))
     bounds = [len(blocks) * place // number for place in range(number + 1)]
     runs = [blocks[first:last] for first, last in pairwise(bounds)]

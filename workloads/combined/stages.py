@@ -100,17 +100,18 @@ class StagePasses:
         """Return the seconds of the other half of a split backward pass; nothing is communicated in it."""
         return sum(self._times(part).backward_s for block in blocks for part in block.parts) / 2
 
-    def dense_bytes(self, blocks: Sequence[ModelBlock]) -> float:
-        """Return the bytes of a rank's gradients, without those of experts."""
-        numbers = [part.numbers for block in blocks for part in block.parts]
-        dense = sum(each.parameters - each.expert_parameters for each in numbers)
-        return dense / self.workload.tensor * self.workload.description.gradient_bytes
-
-    def expert_bytes(self, blocks: Sequence[ModelBlock]) -> float:
-        """Return the bytes of the gradients of a rank's experts."""
-        experts = sum(part.numbers.expert_parameters for block in blocks for part in block.parts)
+    def gradient_bytes(self, num_parameters: int, num_expert_parameters: int) -> tuple[float, float]:
+        """Return the bytes of a rank's gradients for so many parameters in all: of the dense ones, and of experts."""
         workload = self.workload
-        return experts / (workload.tensor * workload.expert) * workload.description.gradient_bytes
+        dense = (num_parameters - num_expert_parameters) / workload.tensor * workload.description.gradient_bytes
+        experts = num_expert_parameters / (workload.tensor * workload.expert) * workload.description.gradient_bytes
+        return dense, experts
+
+    def gradient_bytes_of(self, blocks: Sequence[ModelBlock]) -> tuple[float, float]:
+        """Return the bytes of a rank's gradients of blocks: of the dense parameters, and of experts."""
+        numbers = [part.numbers for block in blocks for part in block.parts]
+        experts = sum(each.expert_parameters for each in numbers)
+        return self.gradient_bytes(sum(each.parameters for each in numbers), experts)
 
     def optimizer_s(self, blocks: Sequence[ModelBlock], num_replicas: int) -> float:
         """Return how long the optimizer's step takes on a rank; ZeRO divides it among the replicas."""
@@ -119,7 +120,8 @@ class StagePasses:
             return 0.0
         dense_sharers = num_replicas if self.workload.zero else 1
         expert_sharers = num_replicas // self.workload.expert if self.workload.zero else 1
-        gradients = self.dense_bytes(blocks) / dense_sharers + self.expert_bytes(blocks) / expert_sharers
+        dense_bytes, expert_bytes = self.gradient_bytes_of(blocks)
+        gradients = dense_bytes / dense_sharers + expert_bytes / expert_sharers
         parameters = gradients / self.workload.description.gradient_bytes
         return parameters * ADAM_MOVED_BYTES / device.memory_bytes_per_s
 

@@ -49,18 +49,22 @@ def test_a_model_on_a_cluster_is_advised_and_keys_are_kept(trainyard: Trainyard)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((*MODEL, "--parallelism", "tensor=3"), "workload.tensor: expected a divisor of the 16 heads"),
+        ((*MODEL, "--parallelism", "tensor=3"), "--parallelism: tensor: expected a divisor of the 16 heads"),
         ((*MODEL, "--parallelism", "tensors=4"), "--parallelism: tensors: expected one of all_reduce, buckets"),
         ((*MODEL, "--parallelism", "tensor"), "--parallelism: expected KEY=VALUE with commas between, got 'tensor'"),
         ((*MODEL, "--keep", "batch"), "--keep: expected some of tensor, context"),
         ((*MODEL, "--job", "job"), "--job: expected a scenario file without --topology"),
-        ((*MODEL, "--gpus", "4096"), "jobs[0] job, gpus"),
+        ((*MODEL, "--gpus", "4096"), "--gpus: "),
+        ((*MODEL, "--gpus", "12"), "--gpus: expected a multiple of gpus_per_host, which is 8, got 12"),
+        ((*MODEL, "--parallelism", "tensor=16,pipeline=4"), "--parallelism: expected GPUs that are a multiple of"),
+        ((*MODEL[:-1], "40"), "--efficiency: expected less than or equal to 1"),
+        ((*MODEL[:5],), "--device: missing"),
         ((*MODEL[:-2],), "--efficiency: missing"),
         ((*MODEL[:3], "--device", "h100"), "--batch: missing"),
         (("vit", *MODEL[1:]), "vit: expected a file, or one of llama-3-8b"),
         ((str(ROOT / "docs" / "examples" / "two-jobs.yaml"),), "--job: expected a name, because 0 jobs"),
         ((str(ROOT / "docs" / "examples" / "two-jobs.yaml"), "--gpus", "8"), "--gpus: expected --topology and a model"),
-        ((*MODEL, "--memory-gb", "0.1"), "every parallelism needs more memory than a GPU's 0 GB"),
+        ((*MODEL, "--memory-gb", "0.1"), "vit-l-16: every parallelism needs more memory than a GPU's 0 GB"),
     ],
 )
 def test_bad_input_is_named_and_exits_with_2(trainyard: Trainyard, words: tuple[str, ...], message: str) -> None:

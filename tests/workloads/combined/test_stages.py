@@ -95,8 +95,7 @@ def test_gradients_are_divided_by_tensor_and_expert_parallelism() -> None:
     given = workload(model=EXPERTS, batch=1, expert=4, tensor=2)
     passes, model = StagePasses(given), given.description
     experts = LAYERS * 8 * 3 * WIDTH * 256
-    assert passes.expert_bytes(model.blocks) == experts / 8 * 2
-    assert passes.dense_bytes(model.blocks) == (model.parameters - experts) / 2 * 2
+    assert passes.gradient_bytes_of(model.blocks) == ((model.parameters - experts) / 2 * 2, experts / 8 * 2)
 
 
 def test_one_stage_more_than_blocks_that_compute_is_the_embeddings() -> None:

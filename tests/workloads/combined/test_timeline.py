@@ -56,7 +56,31 @@ def test_no_way_is_faster_than_its_bounds(model: dict[str, Any], uplink_gbps: fl
         of_way, simulated_s = case.bounds.of_way(workload), case.simulated_s(workload)
         assert case.bounds.of_layout(layout) <= of_way * (1 + 1e-9)
         assert of_way <= simulated_s * (1 + 1e-9), workload
-        assert of_way <= predicted(workload, case.placement, case.switches).iteration_s * (1 + 1e-9)
+        predicted_s = predicted(workload, case.placement, case.switches).iteration_s
+        assert max(of_way, case.bounds.of_prediction(workload)) <= predicted_s * (1 + 1e-9), workload
+
+
+@pytest.mark.parametrize("model", [MEASURED, EXPERTS])
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_no_way_is_predicted_below_its_closer_bound(model: dict[str, Any], buckets: int) -> None:
+    case = Case(scenario(12.5, model=model, buckets=buckets, batch=64))
+    every = [way.workload for layout in case.ways.layouts() for way in case.ways.of_layout(layout)]
+    # All stages of ZeRO, also where the memory of the device would not ask for them.
+    drawn = [
+        workload.model_copy(update={"zero": zero})
+        for workload in random.Random(2).sample(every, 20)
+        for zero in (0, 1, 2, 3)
+    ]
+    for workload in drawn:
+        predicted_s = predicted(workload, case.placement, case.switches).iteration_s
+        assert case.bounds.of_prediction(workload) <= predicted_s * (1 + 1e-9), workload
+
+
+def test_the_closer_bound_has_the_exchange_of_gradients() -> None:
+    case = Case(scenario(1e-4, gpus=16, tensor=4))
+    predicted_s = predicted(case.template, case.placement, case.switches).iteration_s
+    assert case.bounds.of_way(case.template) < 0.5 * predicted_s
+    assert case.bounds.of_prediction(case.template) > 0.9 * predicted_s
 
 
 def test_a_job_with_links_to_itself_takes_as_long_as_predicted() -> None:
