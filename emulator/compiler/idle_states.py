@@ -3,8 +3,10 @@
 The emulator counts how often a packet enters them. After ``jumps.MAX_REPEATS`` times it is dropped and counted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
+
+import networkx as nx
 
 _Node = dict[str, Any]
 
@@ -20,23 +22,13 @@ def idle_states(program: _Node) -> frozenset[str]:
             name: {transition["next_state"] for transition in state["transitions"]} & states.keys()
             for name, state in states.items()
         }
-        reachable = _reached([parser["init_state"]], following)
+        first = states[parser["init_state"]]["name"]
+        reachable = {first, *nx.descendants(nx.DiGraph(following), first)}
         idle = {name for name in reachable if not _extracts(states[name], program)}
-        ahead = {name: following[name] & idle for name in idle}
-        found |= {name for name in idle if name in _reached(ahead[name], ahead)}
+        graph = nx.DiGraph({name: following[name] & idle for name in idle})
+        for loop in nx.strongly_connected_components(graph):
+            found |= {name for name in loop if len(loop) > 1 or graph.has_edge(name, name)}
     return frozenset(found)
-
-
-def _reached(first: Iterable[str], following: Mapping[str, set[str]]) -> set[str]:
-    """Return the states ``first`` and all that follow them."""
-    found: set[str] = set()
-    waiting = list(first)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += following[name]
-    return found
 
 
 def _extracts(state: _Node, program: _Node) -> bool:
