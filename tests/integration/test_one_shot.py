@@ -33,6 +33,9 @@ from controller.southbound.p4runtime.entries import key_of
 from controller.southbound.p4runtime.entry_words import entry_words, kind_words
 from controller.southbound.visit import SwitchHeldError, Visit
 from controller.store.store import Store
+from emulator.compiler.program import compile_program
+from emulator.entries import ActionCall, NotFoundError
+from emulator.switch import EmulatedSwitch
 from p4src import P4INFO, PROGRAM
 from policies.job import Profile
 from tests.compiled import compile_loops
@@ -68,13 +71,21 @@ def config_of(served: ServedFabric, database: str | None, **options: Any) -> Con
 
 def entries(served: ServedFabric) -> dict[str, Any]:
     """Return all that the switches hold."""
+    tables = compile_program(PROGRAM.read_text()).resources.tables
     return {
         switch.name: {
-            table: (sorted(map(repr, switch.entries(table))), repr(switch._defaults[table]))
-            for table in switch._entries
+            table: (sorted(map(repr, switch.entries(table))), repr(default_of(switch, table))) for table in tables
         }
         for switch in served.emulated.switches.values()
     }
+
+
+def default_of(switch: EmulatedSwitch, table: str) -> ActionCall | None:
+    """Return the default action of a table; None if it has none."""
+    try:
+        return switch.default(table)
+    except NotFoundError:
+        return None
 
 
 def changes(visits: Sequence[Visit]) -> dict[str, Counter[str]]:
