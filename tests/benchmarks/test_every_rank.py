@@ -15,12 +15,14 @@ from workloads.scenario import Scenario
 
 
 def small_case(seed: str) -> tuple[Scenario, str]:
-    """The next drawn case whose jobs have few tasks."""
+    """The next drawn case whose jobs have few tasks and flows."""
     chance = random.Random(seed)
     while True:
         scenario, policy = drawn_case(chance, seed)
-        fabric = scenario.topology.build()
-        if sum(len(job.graph.tasks) for job in training_jobs(scenario, fabric)) < 3_000:
+        graphs = [job.graph for job in training_jobs(scenario, scenario.topology.build())]
+        num_tasks = sum(len(graph.tasks) for graph in graphs)
+        num_flows = sum(len(group.flows) for graph in graphs for group in graph.flow_groups)
+        if num_tasks < 3_000 and num_flows < 30_000:
             return scenario, policy
 
 

@@ -127,7 +127,7 @@ def _link(*ends: str) -> dict[str, object]:
         ({"topology": {**_DUMBBELL, "hosts_per_side": 0}}, "topology.hosts_per_side"),
         ({"topology": {"kind": "torus"}}, "topology.kind: expected one of"),
         ({"topology": 3}, "topology: "),
-        (_DUMBBELL, "kind: unknown key"),
+        (_DUMBBELL, "topology: missing; kind and the other keys of a cluster belong below it"),
         (
             {
                 "topology": {
