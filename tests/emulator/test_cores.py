@@ -169,7 +169,6 @@ FORKING = """
 import os
 import signal
 from random import Random
-from emulator.engine.events import END_PS
 from emulator.fabric import EmulatedFabric
 from tests.emulator.loads import drawn_fabric
 from tests.emulator.programs import trainyard
