@@ -134,6 +134,8 @@ class Program:
 
         Raises ValueError for a control whose functions cannot be compiled; it says where and why.
         """
+        if controls == self.controls:
+            return self
         plain = self.plain or self
         if not controls:
             return plain
