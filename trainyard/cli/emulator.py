@@ -200,7 +200,7 @@ def emulator(
         refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
     texts = read_or_refuse(default[0]), read_or_refuse(default[1])
     files_of = own_programs(p4info, given) | _own_programs(built, program or [])
-    # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
+    # The emulator brings LLVM and NumPy, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.standalone import ClockEndError, PipelineTexts, StandaloneEmulator
 
