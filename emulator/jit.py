@@ -1,7 +1,6 @@
 """Decorators for functions that become machine code, and what such functions may call besides."""
 
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from numpy.typing import NDArray
@@ -16,17 +15,17 @@ _Result = TypeVar("_Result")
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile a function at its first call; it runs without the interpreter and its lock."""
-    return cast(Callable[_Parameters, _Result], CompiledFunction(cast(FunctionType, function)))
+    return cast(Callable[_Parameters, _Result], CompiledFunction(function))
 
 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile a function into its callers. Only machine code may call it."""
-    return cast(Callable[_Parameters, _Result], Inlined(cast(FunctionType, function)))
+    return cast(Callable[_Parameters, _Result], Inlined(function))
 
 
 def separate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile a function that machine code calls, and that has no place in its callers: it runs rarely."""
-    return cast(Callable[_Parameters, _Result], Separate(cast(FunctionType, function)))
+    return cast(Callable[_Parameters, _Result], Separate(function))
 
 
 prefetch: Callable[[NDArray[Any], Any], None] = cast(Any, Prefetch())

@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
+from emulator.engine.border import ORDERS, RUNS
 from emulator.engine.state import State
-from emulator.engine.windows import ORDERS, RUNS, order
+from emulator.engine.windows import order
 from emulator.native.callable import kind_of
 
 

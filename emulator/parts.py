@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.engine import state as s
+from emulator.engine.border import CRITICAL_HOPS
 from emulator.engine.build import FLOW_ARRAYS, grown_flows, grown_packets, with_borders
+from emulator.engine.mailboxes import has_mail
 from emulator.engine.recording import with_records
-from emulator.engine.windows import CRITICAL_HOPS, has_mail, next_event_ps
+from emulator.engine.windows import next_event_ps
 from emulator.observations import Completion, Drops
 from emulator.part_threads import PartThreads
 from emulator.partition import Partition

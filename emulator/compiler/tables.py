@@ -11,7 +11,7 @@ from emulator.memory import COUNTER_WORDS, INDIRECT_WORDS, METER_WORDS
 
 
 class MatchKind(StrEnum):
-    """Kind of match of a key's field."""
+    """Kind of match of a key's field; the values are BMv2's names."""
 
     EXACT = "exact"
     LPM = "lpm"

@@ -1,7 +1,7 @@
 """How a program gets its transport, with congestion controls or without."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from emulator.congestion.control import CongestionControl, Event
 from emulator.engine.controlled_transport import Functions, controlled
@@ -45,7 +45,7 @@ def require_compilable(control: CongestionControl) -> None:
     """Raise ValueError for a function of a control that cannot become machine code, with the place and the reason."""
     for function in control.functions:
         try:
-            result = Module().function(Inlined(cast(Any, function)), ARGUMENTS).result
+            result = Module().function(Inlined(function), ARGUMENTS).result
         except LoweringError as error:
             raise ValueError(f"{_place(control, function)} cannot be compiled: {error}") from error
         if result not in (F64, I64):

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from emulator.compiler.program import Program
 from emulator.engine import state as s
+from emulator.engine.border import border_of, meeting_of
 from emulator.engine.events import NEVER_PS, calendar_of
 from emulator.engine.packets import packet_words, with_packets, with_rows
 from emulator.engine.recording import RECORD_COLUMNS
-from emulator.engine.windows import border_of, meeting_of
 from emulator.partition import Partition
 from emulator.ports import NUM_PORTS
 from topologies.fabric import Fabric
@@ -152,7 +152,7 @@ def with_borders(states: Sequence[s.State], parts: Partition) -> list[s.State]:
     """Return the states of a fabric's parts, made from as many states of the whole fabric.
 
     They share what only Python changes, the flows, of which sender and receiver change different columns, and the words
-    of ``emulator.engine.windows`` by which they meet.
+    of ``emulator.engine.border`` by which they meet.
     """
     if len(states) == 1:
         return list(states)

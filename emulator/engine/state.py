@@ -176,7 +176,7 @@ class State(NamedTuple):
     address of each program's event loop, by its number. The last row of ``drops`` is that of hosts. ``records`` and
     ``recorded`` are those of ``emulator.engine.recording``, empty where no packets are recorded. ``wires`` and
     ``payloads`` are those of ``emulator.engine.wires``, empty where no real interface is attached. ``border`` and
-    ``meeting`` are those of ``emulator.engine.windows``, empty where one core runs the whole fabric.
+    ``meeting`` are those of ``emulator.engine.border``, empty where one core runs the whole fabric.
     """
 
     scalars: NDArray[np.int64]

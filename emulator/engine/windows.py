@@ -20,71 +20,55 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.engine.events import FIRST_KEY, NEVER_PS, schedule_link
-from emulator.engine.packets import release_packet, take_packet
-from emulator.engine.queues import put_on_link
+from emulator.engine.border import (
+    CRITICAL_HOPS,
+    CUTS,
+    HOPS_BEFORE,
+    HORIZON_PS,
+    HOST_LINKS,
+    IS_LEAVING,
+    LAST_KEY,
+    LINES,
+    LISTS,
+    LOOKAHEAD_PS,
+    NUMBER,
+    ORDERS,
+    PART_LINES,
+    PARTS,
+    ROUND,
+    RUNS,
+    SOUGHT,
+    STEP_PLACE,
+    UNTIL_PS,
+    WINDOWS,
+)
+from emulator.engine.events import FIRST_KEY, NEVER_PS
+from emulator.engine.mailboxes import earliest_mail_ps, earliest_sent_ps, receive_all, send_all
+from emulator.engine.packets import WORDS_IN_LINE
 from emulator.engine.state import (
     DATA,
     FLOW_EXPECTED,
     FLOW_LAST,
     FLOW_RECEIVED,
-    FREE_PACKETS,
     HOPS,
     IDLE_UNTIL_PS,
     LINK_ARRIVES_PS,
     LINK_FIRST,
     NONE,
     NOW_PS,
-    OCTETS,
-    PACKET_ARRIVES_PS,
     PACKET_FLOW,
     PACKET_KIND,
     PACKET_NEXT,
     PACKET_NEXT_ARRIVES_PS,
     PACKET_NUMBER,
-    PACKET_OCTETS,
-    PACKET_ROW,
-    PACKET_STORED,
-    PARSE_BYTES,
-    RESERVE,
     State,
 )
 from emulator.jit import compiled, external, inlined, load_acquire, separate, store_release
 
-_LINE: Final = 8  # words
-
-# Words of ``border``, which a part has for itself.
-NUMBER: Final = 0  # of the part
-PARTS: Final = 1
-LOOKAHEAD_PS: Final = 2
-LAST_KEY: Final = 3  # the window's last key; and of the next moment, arrivals by links before
-STEP_PLACE: Final = 4  # this one
-HORIZON_PS: Final = 5  # so far all arrivals at hosts are known
-ROUND: Final = 6
-RUNS: Final = 7  # the present one's number
-WINDOWS: Final = 8
-CRITICAL_HOPS: Final = 9  # packet-hops of the part with the most, summed over windows
-HOPS_BEFORE: Final = 10
-SOUGHT: Final = 11  # row of the link to a host whose first completion is in this window, or NONE
-CUTS: Final = 12  # links to other parts
-HOST_LINKS: Final = 13  # links to hosts
-LISTS: Final = 16  # pairs of a cut link and the part at its end; links to hosts; the first completion on each of them
-
-# Words of ``meeting``, which all parts share: a line for orders, three lines for each part, then the mailboxes.
-ORDERS: Final = 0  # counts runs
-UNTIL_PS: Final = 1
-IS_LEAVING: Final = 2
-LINES: Final = _LINE
-_PART_LINES: Final = 3  # of even rounds, of odd ones, and the number of runs that the part has ended
 # Words of a part's line.
 _ROUND, _TIME_PS, _FLAGS, _LINK, _HOPS = 0, 1, 2, 3, 4
 STOPS, IS_FULL, IS_SHORT = 1, 2, 4
 LEAVES: Final = -2  # in the place of a key: a part is to return to Python
-# Words of a mailbox; rows follow it. A row is the link, then the words of the packet.
-_COUNT, _TAKEN, _EARLIEST_PS = 0, 1, 2
-MAIL_ROWS: Final = 2048
-_MAIL_WORDS: Final = -(-(1 + PACKET_ROW) // _LINE) * _LINE
-_MAILBOX_WORDS: Final = _LINE + MAIL_ROWS * _MAIL_WORDS
 
 # A part that waits tries so often, then leaves its processor to others so often, then sleeps.
 _SPINS, _YIELDS, _NAP_US, _LONGEST_NAP_US = 2_000, 200, 20, 500
@@ -93,50 +77,10 @@ c_sched_yield = external("sched_yield", 32)
 c_usleep = external("usleep", 32, 32)
 
 
-def meeting_of(parts: int) -> NDArray[np.int64]:
-    """Return the words that parts share."""
-    words = np.zeros(_mailboxes(parts) + parts * parts * _MAILBOX_WORDS + _LINE, dtype=np.int64)
-    meeting = words[-(words.ctypes.data // words.itemsize) % _LINE :]
-    meeting[_mailboxes(parts) + _EARLIEST_PS :: _MAILBOX_WORDS] = NEVER_PS
-    return meeting
-
-
-def _mailboxes(parts: int) -> int:
-    """Return the word at which the mailboxes start."""
-    return LINES + _PART_LINES * parts * _LINE
-
-
-def border_of(
-    number: int, parts: int, lookahead_ps: int, cuts: list[tuple[int, int]], host_links: list[int]
-) -> NDArray[np.int64]:
-    """Return the words of a part: ``cuts`` are its links to other parts, with the part at the end of each."""
-    border = np.zeros(LISTS + 2 * len(cuts) + 2 * len(host_links), dtype=np.int64)
-    border[NUMBER], border[PARTS], border[LOOKAHEAD_PS] = number, parts, lookahead_ps
-    border[LAST_KEY] = border[SOUGHT] = NONE
-    border[CUTS], border[HOST_LINKS] = len(cuts), len(host_links)
-    border[LISTS : LISTS + 2 * len(cuts)] = [word for pair in cuts for word in pair]
-    border[LISTS + 2 * len(cuts) :][: len(host_links)] = host_links
-    border[LISTS + 2 * len(cuts) + len(host_links) :] = NEVER_PS
-    return border
-
-
 def next_event_ps(states: Sequence[State]) -> int:
     """Return the time of the next event in any part; NEVER_PS if there is none."""
     times = [int(min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY])) >> 1 for state in states]
-    return min(*times, _earliest_mail_ps(states))
-
-
-def has_mail(states: Sequence[State]) -> bool:
-    """Return whether a packet is on its way from one part to another, and in none of them."""
-    return _earliest_mail_ps(states) < NEVER_PS
-
-
-def _earliest_mail_ps(states: Sequence[State]) -> int:
-    parts = len(states)
-    if parts == 1:
-        return NEVER_PS
-    boxes = range(_mailboxes(parts), _mailboxes(parts) + parts * parts * _MAILBOX_WORDS, _MAILBOX_WORDS)
-    return min(int(states[0].meeting[box + _EARLIEST_PS]) for box in boxes)
+    return min(*times, earliest_mail_ps(states))
 
 
 # ---- a run ----------------------------------------------------------------------------------------------------------
@@ -183,7 +127,7 @@ def wait_for_others(state: State) -> None:
 @inlined
 def _ended(part: int) -> int:
     """Return the word that counts the runs that a part has ended."""
-    return int(LINES + _LINE * (_PART_LINES * part + 2))
+    return int(LINES + WORDS_IN_LINE * (PART_LINES * part + 2))
 
 
 @inlined
@@ -229,7 +173,7 @@ def _meet(state: State, must_stop: bool) -> bool:
     border, scalars, meeting = state.border, state.scalars, state.meeting
     until_ps = meeting[UNTIL_PS]
     while True:
-        is_full = not must_stop and not _send_all(state)
+        is_full = not must_stop and not send_all(state)
         first_ps = _first_ps(state)
         at = _own_line(state)
         meeting[at + _TIME_PS] = first_ps
@@ -247,7 +191,7 @@ def _meet(state: State, must_stop: bool) -> bool:
         if flags == 0 and first_ps > until_ps:
             scalars[NOW_PS] = scalars[IDLE_UNTIL_PS] = until_ps
             return False
-        is_short = not _receive_all(state)
+        is_short = not receive_all(state)
         if flags == 0 and first_ps >= border[HORIZON_PS]:
             border[HORIZON_PS] = min(first_ps + border[LOOKAHEAD_PS], NEVER_PS)
             for row in range(border[HOST_LINKS]):
@@ -288,7 +232,7 @@ def _begin_window(state: State, own_row: int, until_ps: int) -> None:
 @inlined
 def _line(state: State, part: int) -> int:
     """Return the word at which a part's line of the present round starts."""
-    return int(LINES + _LINE * (_PART_LINES * part + (state.border[ROUND] & 1)))
+    return int(LINES + WORDS_IN_LINE * (PART_LINES * part + (state.border[ROUND] & 1)))
 
 
 @inlined
@@ -313,88 +257,7 @@ def _publish(state: State, at: int) -> int:
 @inlined
 def _first_ps(state: State) -> int:
     """Return the time of the part's next event, or of a packet's that it has sent and that is not yet taken."""
-    meeting, parts = state.meeting, state.border[PARTS]
-    first_ps = min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY]) >> 1
-    for part in range(parts):
-        first_ps = min(first_ps, meeting[_mailbox(parts, state.border[NUMBER], part) + _EARLIEST_PS])
-    return int(first_ps)
-
-
-# ---- mailboxes ------------------------------------------------------------------------------------------------------
-
-
-@inlined
-def _mailbox(parts: int, sender: int, receiver: int) -> int:
-    """Return the word at which a mailbox starts."""
-    return int(LINES + _PART_LINES * parts * _LINE + (sender * parts + receiver) * _MAILBOX_WORDS)
-
-
-@inlined
-def _send_all(state: State) -> bool:
-    """Put packets on links to other parts into mailboxes; return whether there was room for all."""
-    border = state.border
-    for at in range(LISTS, LISTS + 2 * border[CUTS], 2):
-        link = border[at]
-        if state.links[link, LINK_FIRST] == NONE:
-            continue
-        box = _mailbox(border[PARTS], border[NUMBER], border[at + 1])
-        while state.links[link, LINK_FIRST] != NONE:
-            if state.meeting[box + _COUNT] == MAIL_ROWS:
-                return False
-            _send(state, link, box)
-        state.links[link, LINK_ARRIVES_PS] = NEVER_PS
-        schedule_link(state, link)
-    return True
-
-
-@inlined
-def _send(state: State, link: int, box: int) -> None:
-    """Put the first packet on a link into a mailbox."""
-    meeting, packets, packet = state.meeting, state.packets, state.links[link, LINK_FIRST]
-    row = box + _LINE + meeting[box + _COUNT] * _MAIL_WORDS
-    meeting[row] = link
-    for word in range(PACKET_OCTETS + _known_words(state, packets[packet, PACKET_STORED])):
-        meeting[row + 1 + word] = packets[packet, word]
-    for word in range(PACKET_KIND, PACKET_ROW):
-        meeting[row + 1 + word] = packets[packet, word]
-    meeting[box + _COUNT] += 1
-    meeting[box + _EARLIEST_PS] = min(meeting[box + _EARLIEST_PS], packets[packet, PACKET_ARRIVES_PS])
-    state.links[link, LINK_FIRST] = packets[packet, PACKET_NEXT]
-    state.links[link, LINK_ARRIVES_PS] = packets[packet, PACKET_NEXT_ARRIVES_PS]
-    release_packet(state, packet)
-
-
-@inlined
-def _receive_all(state: State) -> bool:
-    """Take packets out of the part's mailboxes; return whether there was memory for all."""
-    border, meeting = state.border, state.meeting
-    for part in range(border[PARTS]):
-        box = _mailbox(border[PARTS], part, border[NUMBER])
-        while meeting[box + _TAKEN] < meeting[box + _COUNT]:
-            if state.scalars[FREE_PACKETS] < RESERVE:
-                return False
-            _receive(state, box + _LINE + meeting[box + _TAKEN] * _MAIL_WORDS)
-            meeting[box + _TAKEN] += 1
-        meeting[box + _COUNT] = meeting[box + _TAKEN] = 0
-        meeting[box + _EARLIEST_PS] = NEVER_PS
-    return True
-
-
-@inlined
-def _receive(state: State, row: int) -> None:
-    """Put a packet of a mailbox on its link."""
-    meeting, packets, packet = state.meeting, state.packets, take_packet(state)
-    for word in range(PACKET_OCTETS + _known_words(state, meeting[row + 1 + PACKET_STORED])):
-        packets[packet, word] = meeting[row + 1 + word]
-    for word in range(PACKET_KIND, PACKET_ROW):
-        packets[packet, word] = meeting[row + 1 + word]
-    put_on_link(state, meeting[row], packet, packets[packet, PACKET_ARRIVES_PS])
-
-
-@inlined
-def _known_words(state: State, stored: int) -> int:
-    """Return the words of bytes that a packet has, or that a switch might parse."""
-    return int((min(max(stored, state.scalars[PARSE_BYTES]), OCTETS) + 7) // 8)
+    return int(min(min(state.calendar[FIRST_KEY], state.timers[FIRST_KEY]) >> 1, earliest_sent_ps(state)))
 
 
 # ---- completions ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import ctypes
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -179,6 +178,6 @@ def _c_types(kind: Kind) -> list[Any]:
 class CompiledFunction(Entry, Inlined):
     """A function of the emulator that both Python and machine code may call."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         Inlined.__init__(self, function)
         Entry.__init__(self, self)

@@ -140,13 +140,12 @@ class Expressions:
 
     def place(self, node: ast.Subscript) -> Place:
         """Return the place of an array's item."""
-        found = self._part(node)
+        found = self._part(self.value(node.value), node)
         if not isinstance(found, Place):
             raise LoweringError(f"{ast.unparse(node)!r}, which is an array, as an item")
         return found
 
-    def _part(self, node: ast.Subscript) -> Value | Place:
-        array = self.value(node.value)
+    def _part(self, array: Value, node: ast.Subscript) -> Value | Place:
         if not isinstance(array.kind, Array):
             raise LoweringError(f"item {ast.unparse(node)!r} of a {array.kind}")
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -174,11 +173,10 @@ class Expressions:
         if isinstance(container.kind, Tuple):
             at = None if isinstance(node.slice, ast.Slice) else self.value(node.slice)
             return tuple_item(self._code, container, node.slice, at)
-        if isinstance(container.kind, Array):
-            match node.slice:
-                case ast.Tuple([*indices, ast.Slice(ast.expr() as first, None, None)]):
-                    return from_row(self._code, container, [*map(self.value, indices)], self.value(first))
-        found = self._part(node)
+        match node.slice:
+            case ast.Tuple([*indices, ast.Slice(ast.expr() as first, None, None)]) if isinstance(container.kind, Array):
+                return from_row(self._code, container, [*map(self.value, indices)], self.value(first))
+        found = self._part(container, node)
         return read(self._code, found) if isinstance(found, Place) else found
 
     def _membership(self, left: ast.expr, symbol: ast.cmpop, others: list[ast.expr]) -> Value:

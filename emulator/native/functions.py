@@ -237,7 +237,8 @@ class _Statements:
         again, inside, after = code.name("again"), code.name("inside"), code.name("after")
         code.start(again)
         code.branch(self._expressions.condition(test), inside, after)
-        self._inside(inside, again, after, body)
+        code.start(inside)
+        self._loop_body(again, after, body)
         code.end(f"br label %{again}")
         code.start(after)
         if isinstance(test, ast.Constant) and test.value and not _breaks(body):
@@ -260,17 +261,15 @@ class _Statements:
         code.branch(code.value(BOOL, f"icmp {order} i64 {at.text}, {end.text}"), inside, after)
         code.start(inside)
         self.define(name, at)
-        self._inside(None, following, after, body)
+        self._loop_body(following, after, body)
         code.start(following)
         at = code.load(counter)
         code.store(counter, code.value(kind, f"add i64 {at.text}, {step.text}"))
         code.end(f"br label %{again}")
         code.start(after)
 
-    def _inside(self, name: str | None, following: str, after: str, body: list[ast.stmt]) -> None:
-        """Compile the body of a loop."""
-        if name is not None:
-            self.code.start(name)
+    def _loop_body(self, following: str, after: str, body: list[ast.stmt]) -> None:
+        """Compile the body of a loop, in which ``continue`` goes to one block and ``break`` to the other."""
         self._loops.append((following, after))
         self.body(body)
         self._loops.pop()

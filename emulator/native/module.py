@@ -9,12 +9,12 @@ import math
 import re
 import textwrap
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import starmap, zip_longest
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -46,7 +46,7 @@ CALLED_BY_ADDRESS = frozenset({"run"})
 
 _TAG = re.compile(r"!tbaa !([a-z]\w*)")
 
-_ITEMS = {np.dtype(np.uint64): U64, np.dtype(np.int64): I64}
+_CONSTANT_ITEMS = {np.dtype(np.uint64): U64, np.dtype(np.int64): I64}
 
 _MATHEMATICS: Mapping[Any, tuple[str, int, Kind]] = {
     math.sqrt: ("sqrt", 1, F64),
@@ -89,10 +89,10 @@ class Function(Protocol):
 class Inlined:
     """A function of the emulator that becomes part of the machine code that calls it."""
 
-    def __init__(self, function: FunctionType) -> None:
-        self.name = function.__name__
-        self.file = function.__code__.co_filename
-        self.python = function
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.python = cast(FunctionType, function)
+        self.name = self.python.__name__
+        self.file = self.python.__code__.co_filename
 
     @property
     def node(self) -> ast.FunctionDef:
@@ -175,7 +175,7 @@ class Module:
             symbol = f"{name}.{len(self._constants)}"
             words = ", ".join(f"i64 {int(item)}" for item in array)
             text = f"@{symbol} = internal constant [{len(array)} x i64] [{words}]"
-            value = Value(Array(_ITEMS[array.dtype]), (f"@{symbol}", str(len(array))))
+            value = Value(Array(_CONSTANT_ITEMS[array.dtype]), (f"@{symbol}", str(len(array))))
             self._constants[id(array)] = text, value
         return self._constants[id(array)][1]
 
@@ -202,7 +202,7 @@ class _Scope:
     def constant(self, name: str) -> Value | None:
         """Return a constant or a constant array by its name, which may be one in a module."""
         found = self._found(name)
-        if isinstance(found, np.ndarray) and found.dtype in _ITEMS and found.ndim == 1:
+        if isinstance(found, np.ndarray) and found.dtype in _CONSTANT_ITEMS and found.ndim == 1:
             return self._module.constant(name, found)
         if isinstance(found, np.uint64):
             return scalar(U64, str(int(found)))

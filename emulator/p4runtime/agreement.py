@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from emulator.compiler.tables import MatchKind
 from emulator.p4runtime.action_types import Action, Parameter, Profile
 from emulator.p4runtime.controller_headers import agreed_header
 from emulator.p4runtime.device_config import (
@@ -20,7 +21,7 @@ from emulator.p4runtime.differences import LOG, disagreement
 from emulator.p4runtime.digest_types import agreed_digests
 from emulator.p4runtime.dropped import without_dropped
 from emulator.p4runtime.schema import Schema
-from emulator.p4runtime.table_types import MatchKind, Table
+from emulator.p4runtime.table_types import Table
 
 
 class _Named(Protocol):

@@ -2,26 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
 from functools import cached_property
 from typing import ClassVar
 
 from finsy.proto import p4i
 
+from emulator.compiler.tables import MatchKind
 from emulator.p4runtime.action_types import Profile
 from emulator.p4runtime.errors import invalid_argument, unimplemented
 from emulator.p4runtime.objects_by_id import find_by_id, index_by_id
 from emulator.p4runtime.texts import Texts
-
-
-class MatchKind(StrEnum):
-    """Comparison of a match field; the values are BMv2's names."""
-
-    EXACT = "exact"
-    LPM = "lpm"
-    TERNARY = "ternary"
-    RANGE = "range"
-    OPTIONAL = "optional"
 
 
 class ActionScope(Enum):

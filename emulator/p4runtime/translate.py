@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from finsy.proto import p4r
 
+from emulator.compiler.tables import MatchKind
 from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.meters import MeterRates
 from emulator.p4runtime.action_types import Parameter
 from emulator.p4runtime.bytestrings import decode_value, encode_value
 from emulator.p4runtime.errors import invalid_argument, permission_denied
 from emulator.p4runtime.schema import Schema
-from emulator.p4runtime.table_types import ActionScope, Matched, MatchField, MatchKind, Table
+from emulator.p4runtime.table_types import ActionScope, Matched, MatchField, Table
 
 
 def decode_key(table: Table, match: Sequence[p4r.FieldMatch], priority: int) -> EntryKey:

@@ -190,7 +190,7 @@ def code_of(control: CongestionControl) -> str:
     """LLVM's text of a control's functions."""
     module = Module()
     for function in control.functions:
-        module.function(Inlined(function), ARGUMENTS)  # type: ignore[arg-type]
+        module.function(Inlined(function), ARGUMENTS)
     return module.text
 
 

@@ -87,6 +87,15 @@ def test_a_fabric_that_cannot_be_divided_is_refused_by_name() -> None:
         EmulatedFabric(Fabric(("h0",), ("s0", "s1"), cables, 1), trainyard(), cores=2)
 
 
+def routed(fabric: Fabric, cores: int) -> EmulatedFabric:
+    """Return a fabric whose switches route."""
+    emulated = EmulatedFabric(fabric, trainyard(), cores=cores)
+    for switch in emulated.switches.values():
+        switch.clear()
+        write_entries(switch, routing_of(fabric))
+    return emulated
+
+
 def test_every_core_works_in_a_thread_of_its_own() -> None:
     fabric = drawn_fabric(Random(1))
     load = Load(1, fabric, trainyard(), 3)
@@ -115,10 +124,7 @@ def test_captured_packets_are_those_that_one_core_has_however_many_there_are() -
     fabric = drawn_fabric(Random(3))
     found = []
     for cores in (1, 2):
-        emulated = EmulatedFabric(fabric, trainyard(), cores=cores)
-        for switch in emulated.switches.values():
-            switch.clear()
-            write_entries(switch, routing_of(fabric))
+        emulated = routed(fabric, cores=cores)
         nics = [nic for host in fabric.hosts for nic in fabric.nics[host]]
         packet = ipv4_packet(FiveTuple(nics[0].address, nics[-1].address, UDP_PROTOCOL, 1, 2))
         for _ in range(5000):
@@ -133,10 +139,7 @@ def test_ends_of_long_packets_are_kept_on_the_way_and_forgotten_then(monkeypatch
     monkeypatch.setattr(tails, "MOST_BYTES", 40_000)
     cables = (Cable(("h0", "s0"), 1e11, 1e-6), Cable(("s0", "s1"), 1e11, 1e-6), Cable(("s1", "h1"), 1e11, 1e-6))
     fabric = Fabric(("h0", "h1"), ("s0", "s1"), cables, 1)
-    emulated = EmulatedFabric(fabric, trainyard(), cores=2)
-    for switch in emulated.switches.values():
-        switch.clear()
-        write_entries(switch, routing_of(fabric))
+    emulated = routed(fabric, cores=2)
     source, destination = (fabric.nics[host][0] for host in fabric.hosts)
     ends = FiveTuple(source.address, destination.address, UDP_PROTOCOL, 1, 2)
     sent = [ipv4_packet(ends, payload=bytes([number]) * 3000) for number in range(100)]
@@ -151,10 +154,7 @@ def test_ends_of_long_packets_are_kept_on_the_way_and_forgotten_then(monkeypatch
 def test_the_last_window_reaches_the_end_of_the_clock_and_no_further() -> None:
     fabric, found = drawn_fabric(Random(5)), []
     for cores in (1, 2):
-        emulated = EmulatedFabric(fabric, trainyard(), cores=cores)
-        for switch in emulated.switches.values():
-            switch.clear()
-            write_entries(switch, routing_of(fabric))
+        emulated = routed(fabric, cores=cores)
         nics = [nic for host in fabric.hosts for nic in fabric.nics[host]]
         emulated.run(END_PS - 1000)
         ends = FiveTuple(nics[0].address, nics[-1].address, UDP_PROTOCOL, 1, 2)
@@ -169,7 +169,6 @@ FORKING = """
 import os
 import signal
 from random import Random
-from emulator.engine.events import END_PS
 from emulator.fabric import EmulatedFabric
 from tests.emulator.loads import drawn_fabric
 from tests.emulator.programs import trainyard

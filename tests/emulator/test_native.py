@@ -217,6 +217,14 @@ def test_variables_of_enclosing_functions_and_names_of_modules_are_seen() -> Non
     assert CompiledFunction(f)(1) == 8 + math.pi
 
 
+def test_an_array_that_a_call_returns_is_computed_once() -> None:
+    made = generated(
+        "def g(a):\n    a[0] += 1\n    return a\n\ndef f(a):\n    g(a)[1] = 7\n    return g(a)[0] + g(a)[1]\n", {}
+    )
+    array = np.zeros(2, dtype=np.int64)
+    assert (Entry(made["f"])(array), array.tolist()) == (2 + 7, [3, 7])
+
+
 @given(value=st.floats(1e-3, 1e3), other=st.floats(-1e3, 1e3) | st.just(math.nan))
 def test_fractions_are_computed_as_in_python(value: float, other: float) -> None:
     for text, function in _OF_FRACTIONS.items():

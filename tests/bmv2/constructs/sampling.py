@@ -5,9 +5,10 @@ from random import Random
 
 from finsy.proto import p4r
 
+from emulator.compiler.tables import MatchKind
 from emulator.entries import ActionCall, EntryKey, FieldMatch, RangeMatch
 from emulator.p4runtime.table_actions import encode_table_action
-from emulator.p4runtime.table_types import MatchField, MatchKind
+from emulator.p4runtime.table_types import MatchField
 from emulator.p4runtime.translate import encode_key
 from tests.bmv2.constructs.programs import construct
 from tests.bmv2.session import Packet, Session
