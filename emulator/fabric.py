@@ -15,6 +15,7 @@ from emulator.compiler.program import Program
 from emulator.engine import state as s
 from emulator.engine.build import first_state
 from emulator.engine.events import END_PS
+from emulator.fabric_switches import fabric_switches
 from emulator.host_options import HostOptions, wire_overhead
 from emulator.hosts import Hosts
 from emulator.links import Links
@@ -23,10 +24,10 @@ from emulator.observations import PS_PER_S, Capture, Completion, Drops, PacketIn
 from emulator.partition import partition
 from emulator.parts import Parts
 from emulator.port_files import LIMIT_BYTES, PortFiles
-from emulator.ports import CPU_PORT, require_emulated, require_free, spare_ports
+from emulator.ports import CPU_PORT, require_emulated, require_free
 from emulator.programs_by_switch import ProgramsBySwitch
 from emulator.queue_trace import QueueTrace
-from emulator.running_programs import RunningPrograms, controlled
+from emulator.running_programs import RunningPrograms
 from emulator.single_packets import SinglePackets
 from emulator.snapshot import Loop, Snapshot
 from emulator.switch import EmulatedSwitch
@@ -70,19 +71,13 @@ class EmulatedFabric:
         controls = self.options.controls
         require_emulated(fabric)
         require_free(fabric, "CPU port", cpu_port)
-        if isinstance(program, Mapping):
-            program = {name: controlled(one, controls) for name, one in program.items()}
-        else:
-            program = controlled(program, controls)
-        programs = ProgramsBySwitch(fabric, program)
+        programs = ProgramsBySwitch(fabric, program, controls)
         require_free(fabric, "drop port", programs.drop_port)
         if cpu_port == programs.drop_port:
             raise ValueError(f"the CPU port and the drop port are both {cpu_port}")
         self._cpu_port = cpu_port
         self._arena = Arena()
         self._timers = IdleTimers(self._time_ps)
-        shapes = {name: programs.resources_of(name) for name in fabric.switches}
-        blocks = {name: self._arena.allocate(shape.block_words) for name, shape in shapes.items()}
         rate_scale /= wire_overhead(self.options)
         used = tuple(programs.numbers)
         arguments = fabric, used, programs.drop_port, cpu_port, rate_scale, queue_limit_bytes, trace_rows
@@ -90,24 +85,9 @@ class EmulatedFabric:
         self._parts = Parts(
             fabric, division, [first_state(*arguments) for _ in range(cores)], used[0].run if cores > 1 else None
         )
-        self._state.blocks[:] = [blocks[name] for name in fabric.switches]
-        self.switches: Mapping[str, EmulatedSwitch] = {
-            name: EmulatedSwitch(
-                name,
-                fabric.device_ids[name],
-                self._arena,
-                blocks[name],
-                shapes[name],
-                (*(link.source_port for link in fabric.links_from[name]), *spare_ports(fabric, name)),
-                cpu_port,
-                fabric.port_names[name],
-                self._timers,
-            )
-            for name in fabric.switches
-        }
-        for name, switch in self.switches.items():
-            for port in spare_ports(fabric, name):
-                switch.set_port(port, False)
+        self.switches: Mapping[str, EmulatedSwitch] = fabric_switches(
+            fabric, programs, self._arena, cpu_port, self._timers
+        )
         self._programs = RunningPrograms(fabric, programs, controls, self._parts, self._arena, self.switches)
         self._links = Links(fabric, self._parts, self.switches)
         self._hosts = Hosts(fabric, self.options, self._parts)
@@ -283,7 +263,6 @@ class EmulatedFabric:
         """
         self._require_link(link)
         self._links.set_cable(link, up)
-        self._update_link(link)
 
     def set_switch(self, switch: str, *, up: bool) -> None:
         """Take a switch down with all its links, or bring it up empty, without a pipeline.
@@ -292,16 +271,7 @@ class EmulatedFabric:
         it, unless something else holds it down. Raises ValueError for an unknown switch.
         """
         self._require_switch(switch)
-        found = self.switches[switch]
-        if found.power.is_on == up:
-            return
-        if up:
-            found.power.turn_on()
-        else:
-            found.shut_down()
-        for link in self.fabric.links:
-            if switch in (link.source, link.destination):
-                self._update_link(link.index)
+        self._links.set_switch(switch, up)
 
     def set_port(self, switch: str, port: int, *, enabled: bool) -> None:
         """Disable a switch's port, which takes both directions of its cable down, or enable it again.
@@ -311,11 +281,7 @@ class EmulatedFabric:
         self._require_switch(switch)
         if port not in self.switches[switch].ports:
             raise ValueError(f"switch {switch!r} has no port {port}")
-        if self.switches[switch].ports.enable(port, enabled):
-            for link in self.fabric.links_from[switch]:
-                if link.source_port == port:
-                    self._update_link(link.index)
-                    self._update_link(self.fabric.reverse(link.index))
+        self._links.set_port(switch, port, enabled)
 
     def is_up(self, link: int) -> bool:
         """Return whether a link carries packets. Raises ValueError for an unknown link."""
@@ -423,10 +389,6 @@ class EmulatedFabric:
     def _time_ps(self) -> int:
         """Return the time up to which packets have been processed, for entries that age."""
         return self.now_ps
-
-    def _update_link(self, link: int) -> None:
-        """Set a link up or down, as it now should be."""
-        self._links.update(link)
 
     def _make_room(self) -> None:
         """Have room in the engine's arrays for what a single event may bring."""

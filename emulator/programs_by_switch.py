@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from emulator.compiler.program import Program
 from emulator.compiler.resources import Resources
+from emulator.congestion.control import CongestionControl
 from topologies.fabric import Fabric
 
 _NOTHING = Resources({}, {}, {}, {}, {}, {})
@@ -17,13 +18,23 @@ class ProgramsBySwitch:
     Args:
         fabric: The fabric.
         program: The program of all switches, or that of each switch by its name.
+        controls: Congestion controls, which are compiled into every program.
 
     Raises:
         ValueError: A switch is not there, no switch has a program, or programs do not fit together.
     """
 
-    def __init__(self, fabric: Fabric, program: Program | Mapping[str, Program]) -> None:
-        by_switch = program if isinstance(program, Mapping) else dict.fromkeys(fabric.switches, program)
+    def __init__(
+        self,
+        fabric: Fabric,
+        program: Program | Mapping[str, Program],
+        controls: tuple[CongestionControl, ...],
+    ) -> None:
+        if isinstance(program, Mapping):
+            by_switch = {name: one.controlled_by(controls) for name, one in program.items()}
+        else:
+            program = program.controlled_by(controls)
+            by_switch = dict.fromkeys(fabric.switches, program)
         for name in by_switch:
             if name not in fabric.switch_index:
                 raise ValueError(f"a program is for switch {name!r}, which the fabric does not have")

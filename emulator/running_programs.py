@@ -51,6 +51,7 @@ class RunningPrograms:
         self._arena = arena
         self._switches = switches
         self._require_one(*programs.numbers)
+        parts.first.blocks[:] = [switch.block for switch in switches.values()]
 
     @property
     def by_switch(self) -> Mapping[str, Program]:
@@ -69,13 +70,13 @@ class RunningPrograms:
 
     def prepare(self, program: Program) -> None:
         """Compile a program's event loop, or load it from the cache; any thread may do this."""
-        address_of(controlled(program, self._controls).run, self._parts.first, self._arena.words)
+        address_of(program.controlled_by(self._controls).run, self._parts.first, self._arena.words)
 
     def load(self, switch: str, program: Program) -> None:
         """Give a switch another program; see ``EmulatedFabric.load_program``."""
         if self._programs.by_switch.get(switch) == program:
             return
-        program = controlled(program, self._controls)
+        program = program.controlled_by(self._controls)
         self._programs.require_fitting(program)
         self._require_one(*self._programs.numbers, program)
         self._parts.first = with_program(self._parts.first, program)
@@ -84,9 +85,8 @@ class RunningPrograms:
             flush(state, int(link), s.NO_PIPELINE)
         if state.scalars[s.FIRST_WAY_BACK] != s.NONE:
             lose_arrivals(state, int(state.scalars[s.FIRST_WAY_BACK]) + number, s.NO_PIPELINE)
-        block = self._arena.allocate(program.resources.block_words)
-        self._switches[switch].load(block, program.resources)
-        state.blocks[number] = block
+        self._switches[switch].load(program.resources)
+        state.blocks[number] = self._switches[switch].block
         self._programs.put(switch, program)
         self._parts.first = state._replace(loops=state.loops[:0])
 
@@ -126,8 +126,3 @@ class RunningPrograms:
     def _require_one(self, *programs: Program) -> None:
         if len(self._parts.states) > 1 and len({*programs}) > 1:
             raise ValueError("on several cores all switches of a fabric have the same program")
-
-
-def controlled(program: Program, controls: tuple[CongestionControl, ...]) -> Program:
-    """Return a program with the congestion controls of the hosts compiled in."""
-    return program if program.controls == controls else program.controlled_by(controls)

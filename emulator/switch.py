@@ -35,7 +35,7 @@ class EmulatedSwitch:
     ``SwitchError`` and changes nothing. A switch forwards nothing until ``clear`` has been called, like one without a
     pipeline. Groups may watch any of ``ports``; each is up until ``set_port`` takes it down. ``cpu_port`` connects the
     switch to its control plane. ``port_names`` has what ports are called, by number, where they have names. ``timers``
-    are those of the fabric, for entries that age.
+    are those of the fabric, for entries that age. ``block`` is the offset of its descriptors in the arena.
     """
 
     def __init__(
@@ -43,7 +43,6 @@ class EmulatedSwitch:
         name: str,
         device_id: int,
         arena: Arena,
-        block: int,
         resources: Resources,
         ports: Iterable[int] = (),
         cpu_port: int = CPU_PORT,
@@ -58,8 +57,8 @@ class EmulatedSwitch:
         self._cpu_port = cpu_port
         self.is_ready = False
         self._arena = arena
-        self._block = block
         self._resources = resources
+        self.block = arena.allocate(resources.block_words)
         self._timers = timers or IdleTimers()
         self._ageing = Ageing(self._timers, self.last_hit_ps)
         self._memory = self._empty_memory()
@@ -70,11 +69,12 @@ class EmulatedSwitch:
         self._memory = self._empty_memory()
         self.is_ready = True
 
-    def load(self, block: int, resources: Resources) -> None:
-        """Take another program, with descriptors at ``block``; nothing passes until ``clear`` is called."""
+    def load(self, resources: Resources) -> None:
+        """Take another program, and another ``block``; nothing passes until ``clear`` is called."""
         self._free()
-        self._arena.free(self._block, self._resources.block_words)
-        self._block, self._resources = block, resources
+        self._arena.free(self.block, self._resources.block_words)
+        self._resources = resources
+        self.block = self._arena.allocate(resources.block_words)
         self._memory = self._empty_memory()
         self.is_ready = False
 
@@ -85,10 +85,8 @@ class EmulatedSwitch:
 
     def shadow(self, resources: Resources | None = None) -> "EmulatedSwitch":
         """Return an empty switch that takes the same entries, or those of another program, and no packets."""
-        arena, resources = Arena(), resources or self._resources
-        block = arena.allocate(resources.block_words)
-        ports = self.name, self.device_id, arena, block, resources, tuple(self.ports), self._cpu_port
-        made = EmulatedSwitch(*ports, self.port_names)
+        own = self.name, self.device_id, Arena(), resources or self._resources
+        made = EmulatedSwitch(*own, tuple(self.ports), self._cpu_port, self.port_names)
         made.clear()
         return made
 
@@ -101,7 +99,7 @@ class EmulatedSwitch:
     def _empty_memory(self) -> SwitchMemory:
         return SwitchMemory(
             self._arena,
-            self._block,
+            self.block,
             self._resources,
             self.device_id,
             self.ports,

@@ -25,7 +25,7 @@ from emulator.observations import PacketIn
 from emulator.ports import CPU_PORT
 from emulator.wire_counts import Warner, WireCounts
 from emulator.wire_memory import attached
-from emulator.wires import Wires, link_of
+from emulator.wired_links import WiredLinks, link_of
 from topologies.addressing import FiveTuple
 from topologies.fabric import Fabric
 
@@ -96,7 +96,7 @@ class WiredFabric(EmulatedFabric):
             bell, self._answer_bell = new_bell(opened), new_bell(opened)
             state = with_packets(self._state, _PACKETS)
             self._parts.first = attached(state, self._socket.fileno(), bell, self._answer_bell, mtu_bytes)
-            self._wires = Wires(fabric, self._parts, self._links, self.interfaces, self._socket, names)
+            self._wired_links = WiredLinks(fabric, self._parts, self._links, self.interfaces, self._socket, names)
             functions = self._programs.first.functions
             functions["arm_all"](self._state)
             self._frames = FrameThread(self._parts, self._arena, bell, self._answer_bell, functions["serve"])
@@ -123,7 +123,7 @@ class WiredFabric(EmulatedFabric):
         try:
             async with self.exclusive, asyncio.timeout(_STARTS_WITHIN_S):
                 await self._frames.start()
-                self._wires.start()
+                self._wired_links.start()
             self.is_passing.set()
             while True:
                 self._awaited_ps = self._timers.next_ps
@@ -141,7 +141,7 @@ class WiredFabric(EmulatedFabric):
                     continue
                 async with self.exclusive:
                     self._frames.has_news.clear()
-                    self._wires.update()
+                    self._wired_links.update()
                     self._collect()
                     self._timers.run(self._time_ps())
                 deliver(self.packets_in())
@@ -151,6 +151,7 @@ class WiredFabric(EmulatedFabric):
             with suppress(OSError):
                 _LOG.info("frames: %s", self.wire_counts)
             self._frames.end()
+            self._wired_links.end()
             self._collect()
             self._opened.close()
 
@@ -219,12 +220,6 @@ class WiredFabric(EmulatedFabric):
     def _time_ps(self) -> int:
         """Return the machine's time while frames pass: the engine's stands still while there are none."""
         return self._frames.time_ps if self.is_passing.is_set() and self._frames.is_running else self.now_ps
-
-    def _update_link(self, link: int) -> None:
-        """Set a link, and the interface at its end as the link is wanted."""
-        super()._update_link(link)
-        if self._frames.is_running:
-            self._wires.set_interface(link)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 

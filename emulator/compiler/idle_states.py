@@ -8,26 +8,19 @@ from typing import Any
 
 import networkx as nx
 
-_Node = dict[str, Any]
+from emulator.compiler.parse_graph import EXTRACTS, ParseGraph
 
-EXTRACTS = frozenset({"extract", "extract_VL"})
+_Node = dict[str, Any]
 
 
 def idle_states(program: _Node) -> frozenset[str]:
     """Return the names of the states that a packet may come back to without a byte extracted in between."""
     found: set[str] = set()
     for parser in program["parsers"][:1]:  # others are refused
-        states = {state["name"]: state for state in parser["parse_states"]}
-        following = {
-            name: {transition["next_state"] for transition in state["transitions"]} & states.keys()
-            for name, state in states.items()
-        }
-        first = states[parser["init_state"]]["name"]
-        reachable = {first, *nx.descendants(nx.DiGraph(following), first)}
-        idle = {name for name in reachable if not _extracts(states[name], program)}
-        graph = nx.DiGraph({name: following[name] & idle for name in idle})
-        for loop in nx.strongly_connected_components(graph):
-            found |= {name for name in loop if len(loop) > 1 or graph.has_edge(name, name)}
+        graph = ParseGraph(parser)
+        idle = graph.following.subgraph(name for name, state in graph.states.items() if not _extracts(state, program))
+        for loop in nx.strongly_connected_components(idle):
+            found |= {name for name in loop if len(loop) > 1 or idle.has_edge(name, name)}
     return frozenset(found)
 
 

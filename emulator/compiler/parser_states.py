@@ -2,11 +2,11 @@
 
 from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import ExpressionCompiler, assigned, constant, word
+from emulator.compiler.extractions import extracted_header
 from emulator.compiler.functions import tell
 from emulator.compiler.headers import HeaderCompiler
 from emulator.compiler.layout import Header, Json, Layout, Stack, UnsupportedError, part_of
 from emulator.compiler.lookaheads import Lookahead
-from emulator.compiler.parse_graph import extracted_header, state_place
 from emulator.compiler.references import branches
 from emulator.compiler.resources import Resources
 from emulator.compiler.transitions import Goto, TransitionCompiler
@@ -40,7 +40,7 @@ class StateCompiler:
     def lines(self) -> list[str]:
         """Return the state's statements."""
         lines: list[str] = [tell("parser_state", repr(self._state["name"]))]
-        where = state_place(self._state)
+        where = f"parser state {self._state['name']!r}"
         for operation in self._state["parser_ops"]:
             lookahead = Lookahead()
             with part_of(operation, where):

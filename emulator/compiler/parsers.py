@@ -10,7 +10,7 @@ from emulator.compiler.actions import ActionCompiler
 from emulator.compiler.expressions import constant, word
 from emulator.compiler.functions import Function, function_name
 from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.parse_graph import callees_first
+from emulator.compiler.parse_graph import ParseGraph
 from emulator.compiler.parser_states import StateCompiler
 from emulator.compiler.resources import Resources
 
@@ -23,10 +23,9 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler, res
     if len(program["parsers"]) != 1:
         raise UnsupportedError(f"a program of {len(program['parsers'])} parsers")
     parser = program["parsers"][0]
-    states = {state["name"]: state for state in parser["parse_states"]}
-    errors = dict(program["errors"])
-    order, has_loop = callees_first(parser["init_state"], states)
-    numbers = {name: number for number, name in enumerate(reversed(order))}
+    graph, errors = ParseGraph(parser), dict(program["errors"])
+    has_loop = graph.has_loop
+    numbers = {name: number for number, name in enumerate(reversed(graph.states))}
     names = {name: function_name("parse", number, name) for name, number in numbers.items()}
 
     def goto(following: str | None) -> list[str]:
@@ -36,7 +35,10 @@ def parser_functions(program: Json, layout: Layout, actions: ActionCompiler, res
             return [f"step = {numbers[following]}", "continue"]
         return [f"return {names[following]}({layout.state_parameters})"]
 
-    bodies = {name: StateCompiler(states[name], layout, actions, resources, errors, goto).lines() for name in order}
+    bodies = {
+        name: StateCompiler(state, layout, actions, resources, errors, goto).lines()
+        for name, state in graph.states.items()
+    }
     if not has_loop:
         functions = [Function(names[name], layout.state_parameters, body) for name, body in bodies.items()]
         return [*functions, Function("parse", layout.state_parameters, goto(parser["init_state"]))]

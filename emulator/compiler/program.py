@@ -34,10 +34,10 @@ from emulator.compiler.control import ControlCompiler
 from emulator.compiler.deparsers import DROPPED, HALTED, TOO_LARGE, deparser_function
 from emulator.compiler.digests import digest_function
 from emulator.compiler.expressions import word
+from emulator.compiler.extractions import longest_parse_bytes
 from emulator.compiler.functions import Function
 from emulator.compiler.hashes import HashCompiler
 from emulator.compiler.layout import Json, Layout, UnsupportedError
-from emulator.compiler.parse_graph import longest_parse_bytes
 from emulator.compiler.parsers import parser_functions
 from emulator.compiler.parts import NotBmv2Error, check_parts
 from emulator.compiler.replication import (
@@ -134,6 +134,8 @@ class Program:
 
         Raises ValueError for a control whose functions cannot be compiled; it says where and why.
         """
+        if controls == self.controls:
+            return self
         plain = self.plain or self
         if not controls:
             return plain

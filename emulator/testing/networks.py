@@ -140,8 +140,15 @@ class Network:
         lines += [*self._new_drops(), *self._trace()]
         raise AssertionError("\n".join(lines))
 
-    def entries_change(self) -> None:
-        """Note that the last packet met other entries than those of now, so that it cannot be traced any more."""
+    def packet_out(self, switch: str, octets: bytes) -> None:
+        """Send a packet from a switch's control plane, and let all packets pass; it is not traced."""
+        __tracebackhide__ = True
+        self.forget_last()
+        self.emulated.packet_out(switch, octets)
+        self.settle()
+
+    def forget_last(self) -> None:
+        """Trace the packet that was sent last no more: another one has come, or entries change."""
         self._last = None
 
     def take(self, link: int) -> list[bytes]:

@@ -101,7 +101,7 @@ class Switch:
         """Carry out updates of P4Runtime, each a message or its text. Raises ParseError for a bad text."""
         __tracebackhide__ = True
         messages = [text_format.Parse(each, p4r.Update()) if isinstance(each, str) else each for each in updates]
-        self.network.entries_change()
+        self.network.forget_last()
         try:
             write_batch(self._device.require_target(), messages)
         except RequestError as error:
@@ -187,8 +187,7 @@ class Switch:
             octets = encode_packet_out(header, message)
         except RequestError as error:
             raise AssertionError(str(error)) from None
-        self.network.emulated.packet_out(self.name, octets)
-        self.network.settle()
+        self.network.packet_out(self.name, octets)
 
     def digests(self) -> list[Digest]:
         """Return what it has told its controller of single packets since the last call; nothing must be enabled."""

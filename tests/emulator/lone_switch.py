@@ -39,8 +39,7 @@ class LoneSwitch:
     def __init__(self, program: Program, *, is_python: bool = False) -> None:
         self._program = program
         self._arena = Arena()
-        self._block = self._arena.allocate(program.resources.block_words)
-        self.control = EmulatedSwitch("lone", 1, self._arena, self._block, program.resources)
+        self.control = EmulatedSwitch("lone", 1, self._arena, program.resources)
         self.control.clear()
         functions: Mapping[str, Any] = program.functions
         if is_python:
@@ -62,7 +61,7 @@ class LoneSwitch:
         octets = np.full(3 * OCTETS, _ODD_BYTE, dtype=np.uint8)
         octets[OCTETS : OCTETS + len(packet)] = list(packet)
         memory = self._arena.words
-        at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self._block)
+        at, place, block = np.uint64(OCTETS), np.uint64(row), np.uint64(self.control.block)
         egress_port = int(self._receive(words, octets, at, len(packet), port, times_us[0], memory, block))
         sent = None
         if egress_port not in (self._program.drop_port, HALTED):

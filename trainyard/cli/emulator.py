@@ -1,8 +1,6 @@
 """``trainyard emulator``: the switches of a topology, for a controller that is started by itself."""
 
 import asyncio
-import fnmatch
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +9,15 @@ import typer
 
 from emulator.ports import CPU_PORT, DROP_PORT, require_emulated
 from hostlib.addresses import check_host_port, is_local
-from topologies.fabric import Fabric
 from topologies.logs import log_to_stderr
-from trainyard.cli.emulator_inputs import own_programs, read_given, read_or_refuse, read_packets, read_pipeline
+from trainyard.cli.emulator_inputs import (
+    programs_of_entries,
+    read_given,
+    read_or_refuse,
+    read_packets,
+    read_pipeline,
+    read_programs,
+)
 from trainyard.cli.emulator_wires import WireOptions, read_interfaces
 from trainyard.cli.exits import fail, refuse
 from trainyard.progress import progress
@@ -199,8 +203,8 @@ def emulator(
     if sockets and wires.are_wanted:
         refuse("--packets: expected without --hosts and --wire, whose hosts exchange packets with the switches")
     texts = read_or_refuse(default[0]), read_or_refuse(default[1])
-    files_of = own_programs(p4info, given) | _own_programs(built, program or [])
-    # The emulator brings Numba and gRPC, which --help and bad input do not wait for.
+    files_of = programs_of_entries(p4info, given) | read_programs(program or [], built)
+    # The emulator brings LLVM and NumPy, which --help and bad input do not wait for.
     from emulator.interfaces import InterfaceError
     from emulator.standalone import ClockEndError, PipelineTexts, StandaloneEmulator
 
@@ -244,21 +248,3 @@ def _check_listen(listen: str, num_ports: int, *, is_open: bool) -> None:
         refuse(f"--listen: expected ports of at most {_HIGHEST_TCP_PORT}, the last would be {last_port}")
     if not (is_open or is_local(listen)):
         refuse(f"--listen: {listen} can be reached from the network: give --tls-certificate or --insecure")
-
-
-def _own_programs(fabric: Fabric, programs: Sequence[str]) -> dict[str, tuple[Path, Path]]:
-    """Return the files of P4Info and JSON by switch, for switches that have a program of their own."""
-    found: dict[str, tuple[Path, Path]] = {}
-    for program in programs:
-        switches, _, files = program.partition("=")
-        p4info, _, json = files.partition(",")
-        if not (switches and p4info and json):
-            refuse(f"--program: expected SWITCHES=P4INFO,JSON, got {program!r}")
-        named = fnmatch.filter(fabric.switches, switches)
-        if not named:
-            refuse(f"--program: expected one or more of the switches {', '.join(fabric.switches)}, got {switches!r}")
-        for switch in named:
-            if switch in found:
-                refuse(f"--program: switch {switch} has two programs")
-            found[switch] = Path(p4info), Path(json)
-    return found

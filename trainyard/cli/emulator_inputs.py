@@ -3,6 +3,7 @@
 Bad input ends the command with status 2.
 """
 
+import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,9 +87,27 @@ def read_pipeline(p4info: Path | None, json: Path | None, given: Given) -> tuple
     return P4INFO, PROGRAM
 
 
-def own_programs(p4info: Path | None, given: Given) -> dict[str, tuple[Path, Path]]:
+def programs_of_entries(p4info: Path | None, given: Given) -> dict[str, tuple[Path, Path]]:
     """Return the files of the programs that entries name, by switch; none where a program for all is given."""
     return {} if p4info is not None else _named_programs(given)
+
+
+def read_programs(programs: Iterable[str], fabric: Fabric) -> dict[str, tuple[Path, Path]]:
+    """Return the files of P4Info and JSON (``SWITCHES=P4INFO,JSON``) by switch, of switches with one of their own."""
+    found: dict[str, tuple[Path, Path]] = {}
+    for program in programs:
+        switches, _, files = program.partition("=")
+        p4info, _, json = files.partition(",")
+        if not (switches and p4info and json):
+            refuse(f"--program: expected SWITCHES=P4INFO,JSON, got {program!r}")
+        named = fnmatch.filter(fabric.switches, switches)
+        if not named:
+            refuse(f"--program: expected one or more of the switches {', '.join(fabric.switches)}, got {switches!r}")
+        for switch in named:
+            if switch in found:
+                refuse(f"--program: switch {switch} has two programs")
+            found[switch] = Path(p4info), Path(json)
+    return found
 
 
 def _named_programs(given: Given) -> dict[str, tuple[Path, Path]]:

@@ -21,7 +21,7 @@ from trainyard.cli.emulator_inputs import Given
 from trainyard.cli.exits import fail, refuse
 
 if TYPE_CHECKING:
-    # The emulator brings Numba, which bad input and --help do not wait for.
+    # The emulator brings LLVM and NumPy, which bad input and --help do not wait for.
     from emulator.standalone import Wires
 
 _MTU_BYTES = 1500

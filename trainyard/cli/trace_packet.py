@@ -41,7 +41,7 @@ def trace_packet(
         known = bytes.fromhex(octets)
     except ValueError:
         refuse(f"BYTES: expected pairs of hexadecimal digits, got {octets!r}")
-    # The emulator brings Numba, which bad input does not wait for.
+    # The emulator brings LLVM and NumPy, which bad input does not wait for.
     from emulator.p4runtime.packet_traces import PATH, TraceRequest
 
     request = TraceRequest(switch=switch, port=port, octets=known.hex(), length=length, form="json" if json else "text")

@@ -49,9 +49,7 @@ def scanned() -> tuple[Pipeline, Program]:
 @pytest.fixture
 def target(scanned: tuple[Pipeline, Program]) -> Target:
     pipeline, program = scanned
-    arena = Arena()
-    block = arena.allocate(program.resources.block_words)
-    switch = EmulatedSwitch("s", 1, arena, block, program.resources, ports=(1, 2, 3))
+    switch = EmulatedSwitch("s", 1, Arena(), program.resources, ports=(1, 2, 3))
     switch.clear()
     return Target(switch, pipeline)
 

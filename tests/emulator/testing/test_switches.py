@@ -84,6 +84,14 @@ def test_a_packet_that_another_one_comes_before_is_traced_with_what_it_met_then(
     assert "trace" not in str(raised.value)
 
 
+def test_a_packet_before_one_of_the_controller_is_not_traced_as_the_last_one(switch: Switch) -> None:
+    switch.send(1, _SENT)
+    switch.packet_out(_SENT, egress_port=7)
+    with pytest.raises(AssertionError, match="nobody has expected") as raised:
+        switch.network.expect_nothing()
+    assert "trace" not in str(raised.value)
+
+
 def test_packets_that_nobody_expects_are_listed_once(switch: Switch) -> None:
     switch.send(1, _SENT)
     with pytest.raises(AssertionError, match="nobody has expected:\n  s1 port 2: "):

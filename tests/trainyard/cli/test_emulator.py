@@ -3,7 +3,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import TypeAdapter
@@ -288,7 +288,7 @@ def test_a_topology_of_p4langs_tutorials_names_its_programs(
     files = {name: tmp_path / f"{name}.json" for name in ("s1", "s2", "topology")}
     files["s1"].write_text(json.dumps(entries))
     files["s2"].write_text(json.dumps(entries | {"bmv2_json": "other.json"}))
-    topology = {
+    topology: dict[str, Any] = {
         "hosts": {"h1": {"ip": "10.0.1.1/24", "mac": "08:00:00:00:01:11"}},
         "switches": {"s1": {"runtime_json": str(files["s1"])}, "s2": {"runtime_json": str(files["s2"])}},
         "links": [["h1", "s1-p1"], ["s1-p2", "s2-p1"]],
@@ -301,13 +301,13 @@ def test_a_topology_of_p4langs_tutorials_names_its_programs(
     assert trainyard("emulator", "--topology", files["topology"]).exit_code == 0
     assert [fabric.switches for fabric, _ in served] == [("s1", "s2")]
     for program, status in ((str(PROGRAM), 0), ("firewall.json", 2)):
-        topology["switches"]["s2"]["program"] = program  # type: ignore[call-overload]
+        topology["switches"]["s2"]["program"] = program
         files["topology"].write_text(json.dumps(topology))
         result = trainyard("emulator", "--topology", files["topology"])
         assert result.exit_code == status
     assert f"switches.s2.program: is firewall.json, and its entries name {PROGRAM}" in result.stderr
-    topology["switches"]["s2"].pop("program")  # type: ignore[call-overload]
-    topology["links"][0][1] = "s9-p1"  # type: ignore[index]
+    topology["switches"]["s2"].pop("program")
+    topology["links"][0][1] = "s9-p1"
     files["topology"].write_text(json.dumps(topology))
     result = trainyard("emulator", "--topology", files["topology"])
     assert "topology.json: links[0][1]: expected a host, or a switch and its port as s1-p1" in result.stderr

@@ -14,8 +14,8 @@ from topologies.fabric import Fabric
 _LOG = logging.getLogger(__name__)
 
 
-class Wires:
-    """The wires of a fabric: the interface of each NIC that has one.
+class WiredLinks:
+    """The links to NICs that have an interface, their wire.
 
     Args:
         fabric: The topology.
@@ -44,10 +44,11 @@ class Wires:
         self._indexes = dict.fromkeys(names.values(), 0)
 
     def start(self) -> None:
-        """Set interfaces as links are wanted, and take links down whose interfaces have no carrier."""
+        """Set interfaces as links are wanted, from now on, and take links down whose interfaces have no carrier."""
+        self._links.follow = self._set_interface
         for link in self._names:
             self._links.update(link)
-            self.set_interface(link)
+            self._set_interface(link)
         for link, name in self._names.items():
             if not self._interfaces.is_up(name):
                 _LOG.warning("interface %s of %s has no carrier", name, nic_name(self._fabric, link))
@@ -72,7 +73,11 @@ class Wires:
             know_interfaces(state.wires, {self._indexes[name]: link for link, name in self._names.items()})
             watch(self._packets, filter(None, self._indexes.values()))
 
-    def set_interface(self, link: int) -> None:
+    def end(self) -> None:
+        """Leave interfaces as they are from now on."""
+        self._links.follow = None
+
+    def _set_interface(self, link: int) -> None:
         """Take the interface at the end of a link up or down, if there is one, as both directions are wanted."""
         from_nic = link if link in self._names else self._fabric.reverse(link)
         if from_nic in self._names:
