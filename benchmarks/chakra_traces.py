@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workloads.chakra.folders import forget_traces, read_trace
-from workloads.chakra.wire import CollectiveType, Metadata, Node, NodeType, framed
+from workloads.chakra.wire import VERSION, CollectiveType, Metadata, Node, NodeType, framed
 
 RANKS, LAYERS, KERNELS = 4, 500, 50
 """Each layer is so many kernels, each launched by the CPU, and a reduction of its gradients: 202,004 nodes in all."""
@@ -30,7 +30,7 @@ def import_nodes_per_s() -> float:
 def _trace() -> bytes:
     """Return a trace with the attributes that Chakra's converter gives the nodes of PyTorch."""
     content = [
-        framed(Metadata(version="1.1.0-chakra.0.0.4")),
+        framed(Metadata(version=VERSION)),
         framed(Node(id=1, type=NodeType.METADATA, name="process")),
     ]
     number, launched, reduced = 1, 1, 1

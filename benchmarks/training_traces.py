@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workloads.chakra.wire import CollectiveType, Metadata, Node, NodeType, framed
+from workloads.chakra.wire import VERSION, CollectiveType, Metadata, Node, NodeType, framed
 
 FORWARD_MICROS, BACKWARD_MICROS, STEP_MICROS = 500, 1000, 200
 BUCKET_BYTES, ACTIVATION_BYTES = 32 << 20, 8 << 20
@@ -140,5 +140,5 @@ def _write(folder: Path, ranks: list[_Rank]) -> None:
 
 
 def _framed(rank: _Rank) -> Iterator[bytes]:
-    yield framed(Metadata(version="1.1.0-chakra.0.0.4"))
+    yield framed(Metadata(version=VERSION))
     yield from map(framed, rank.nodes)

@@ -41,7 +41,7 @@ def shown_path(path: Path) -> str:
 
 def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Return the contents of a file. Raises FileError where it cannot be read or has more than ``most_bytes``."""
-    with _opened(path) as file:
+    with opened(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise FileError(path, f"is larger than {most_bytes:,} bytes")
@@ -62,7 +62,7 @@ def read_lines(path: Path) -> Iterator[str]:
     Raises FileError as ``read_text``, or for a line of more than ``MOST_LINE_CHARACTERS``.
     """
     number = 0
-    with _opened(path) as file:
+    with opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         try:
             while line := text.readline(MOST_LINE_CHARACTERS):
@@ -75,7 +75,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(path: Path) -> "Iterator[io.BufferedReader[_Descriptor]]":
+def opened(path: Path) -> "Iterator[io.BufferedReader[_Descriptor]]":
     """Open a regular file or a pipe. Raises FileError, also for what fails while the context lasts."""
     try:
         # Opening a device may do something, and opening a FIFO would wait for its writer.

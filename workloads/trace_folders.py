@@ -47,6 +47,7 @@ def _with_whole_paths(job: Any, folder: Path) -> Any:
 def _files(workload: Any) -> list[Path]:
     files = [Path(workload["groups"])] if isinstance(workload.get("groups"), str) else []
     try:
-        return [*trace_files(Path(str(workload.get("trace")))), *files]
+        traces = trace_files(Path(str(workload.get("trace"))))
+        return [*(path for each in traces for path in each.paths), *files]
     except (ChakraError, OSError):
         return files

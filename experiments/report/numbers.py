@@ -15,12 +15,12 @@ def points(difference: float) -> str:
 
 
 def seconds(time_s: float | None) -> str:
-    """Return a time with milliseconds, one below 0.1 s to three digits in ms or us, or a dash for None."""
+    """Return a time with milliseconds, one below 0.1 s to three digits in ms or µs, or a dash for None."""
     if time_s is None:
         return _NOTHING
     if not time_s or abs(time_s) >= 0.1:
         return f"{time_s:.3f}{_SPACE}s"
-    if abs(time_s) >= 1e-3:
+    if abs(time_s) >= 0.9995e-3:  # less is rounded to below 1000 µs
         return f"{time_s * 1e3:.3g}{_SPACE}ms"
     return f"{time_s * 1e6:.3g}{_SPACE}\N{MICRO SIGN}s"
 

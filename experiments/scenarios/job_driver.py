@@ -120,8 +120,9 @@ class JobDriver:
                     self._end(job, event.failure)
         for name, tasks in ended.items():
             job = self._jobs[name]
-            assert isinstance(job, JobReplay)
-            self._act(name, job.finish(tasks, self.now_s))
+            if not job.departed:
+                assert isinstance(job, JobReplay)
+                self._act(name, job.finish(tasks, self.now_s))
 
     def _actions(self, job: JobReplay, event: JobEvent) -> Sequence[Action]:
         match event:

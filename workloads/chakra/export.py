@@ -4,16 +4,13 @@ A trace has no dependence between ranks. Where a task waits for one that its hos
 a barrier says so. Flows are sends and receives. Durations are rounded to microseconds and sizes to bytes.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from workloads.chakra.wire import CollectiveType, Metadata, Node, NodeType, framed
+from workloads.chakra.wire import CollectiveType, Node, NodeType, file_header, framed
 from workloads.task_graph import Computation, FlowSpec, TaskGraph
-
-VERSION = "1.1.0-chakra.0.0.4"
 
 
 def write_trace(graph: TaskGraph, hosts: Sequence[str], folder: Path) -> None:
@@ -23,11 +20,9 @@ def write_trace(graph: TaskGraph, hosts: Sequence[str], folder: Path) -> None:
     """
     nodes, groups = _Writing(graph, hosts).nodes()
     folder.mkdir(parents=True, exist_ok=True)
-    described = Node(id=0, type=NodeType.METADATA, name="process_group:init")
-    described.inputs.values = f"['{json.dumps(groups)}']"
+    header = file_header(0, groups)
     for rank, host in enumerate(hosts):
-        content = (Metadata(version=VERSION), described, *nodes[host])
-        (folder / f"trace.{rank}.et").write_bytes(b"".join(map(framed, content)))
+        (folder / f"trace.{rank}.et").write_bytes(header + b"".join(map(framed, nodes[host])))
 
 
 class _Writing:
@@ -38,7 +33,7 @@ class _Writing:
         self._groups: dict[tuple[int, ...], str] = {}
         self._flows = {group.name: group.flows for group in graph.flow_groups}
 
-    def nodes(self) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
+    def nodes(self) -> tuple[dict[str, list[Any]], dict[str, tuple[int, ...]]]:
         """Return the nodes of each host, and the communicators of barriers."""
         graph = self._graph
         takes_part = [self._hosts_of(number) for number in range(len(graph.tasks))]
@@ -62,8 +57,7 @@ class _Writing:
             if needed[number] and not (is_whole and needed[number] <= takes_part[number]):
                 ended = self._barrier(sorted(takes_part[number] | needed[number], key=self._rank.__getitem__), ended)
             done.append(ended)
-        groups = [{"pg_name": name, "ranks": list(ranks)} for ranks, name in self._groups.items()]
-        return self._nodes, groups
+        return self._nodes, {name: ranks for ranks, name in self._groups.items()}
 
     def _sent(self, number: int) -> list[FlowSpec]:
         task = self._graph.tasks[number]

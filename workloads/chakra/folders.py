@@ -8,7 +8,7 @@ recordings of our host library (``.jsonl``).
 import gc
 import json
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,12 +16,25 @@ from topologies.files import FileError, read_bytes, read_text, shown_path
 from workloads.chakra.joining import Trace, joined
 from workloads.chakra.rank_trace import Communicators, Reading, read_rank
 from workloads.chakra.wire import ChakraError
-from workloads.pytorch_traces.reading import chakra_trace, is_execution_trace, is_named_like_one, rank_of
+from workloads.pytorch_traces.reading import chakra_trace, identify, is_named_like_one
 
 MOST_BYTES = 2 << 30
 """Of one file."""
 MOST_RANKS = 65_536
 _NAME = re.compile(r"(.*)\.(\d{1,6})\.et")
+
+
+@dataclass(frozen=True, slots=True)
+class RankFiles:
+    """The trace of a rank, and the execution trace of PyTorch that completes it, if there is one."""
+
+    trace: Path
+    execution_trace: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All of them."""
+        return (self.trace,) if self.execution_trace is None else (self.trace, self.execution_trace)
 
 
 def read_trace(folder: Path, reading: Reading | None = None, groups: Path | None = None) -> Trace:
@@ -34,22 +47,20 @@ def read_trace(folder: Path, reading: Reading | None = None, groups: Path | None
     """
     reading = reading or Reading()
     try:
-        paths = trace_files(folder)
-        stamps = tuple((status.st_mtime_ns, status.st_size) for status in (path.stat() for path in paths))
+        files = trace_files(folder)
+        statuses = [path.stat() for each in files for path in each.paths]
+        stamps = tuple((status.st_mtime_ns, status.st_size) for status in statuses)
         text = "{}" if groups is None else read_text(groups)
     except OSError as error:
         raise ChakraError(f"{shown_path(folder)}: cannot be read: {error.strerror}") from error
     except FileError as error:
         raise ChakraError(str(error)) from error
-    return _read(paths, stamps, reading, tuple(sorted(_groups(text, groups).items())))
+    return _read(files, stamps, reading, tuple(sorted(_groups(text, groups).items())))
 
 
-def trace_files(folder: Path) -> tuple[Path, ...]:
-    """Return the files of a folder by rank, and behind them the execution traces that complete them.
-
-    Raises ChakraError where some are missing, or are of a second trace.
-    """
-    beside: tuple[Path, ...] = ()
+def trace_files(folder: Path) -> tuple[RankFiles, ...]:
+    """Return the files of a folder by rank. Raises ChakraError where some are missing, or are of a second trace."""
+    beside: dict[int, Path] = {}
     found: dict[int, Path] = {}
     prefixes: set[str] = set()
     paths = sorted(folder.iterdir())
@@ -61,10 +72,14 @@ def trace_files(folder: Path) -> tuple[Path, ...]:
                 raise ChakraError(f"{shown_path(folder)}: expected one trace; {path.name!r} is of a second one")
             found[int(named[2])] = path
     if not found:
-        named_so = [path for path in paths if is_named_like_one(path)]
-        profiles = [path for path in named_so if not is_execution_trace(path)]
-        found = _by_rank(profiles or named_so)
-        beside = tuple(path for path in named_so if profiles and path not in profiles)
+        for path in filter(is_named_like_one, paths):
+            rank, is_execution_trace = identify(path)
+            alike = beside if is_execution_trace else found
+            if rank in alike:
+                raise ChakraError(f"{shown_path(path)}: is of rank {rank}, as {alike[rank].name!r} is")
+            alike[rank] = path
+        if not found:
+            found, beside = beside, found  # reading says what alone they lack
     if not found:
         raise ChakraError(f"{shown_path(folder)}: has no files that are named like trace.0.et or trace.0.json")
     if len(found) > MOST_RANKS:
@@ -72,20 +87,7 @@ def trace_files(folder: Path) -> tuple[Path, ...]:
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
     if missing is not None:
         raise ChakraError(f"{shown_path(folder)}: has {len(found)} traces, but none of rank {missing}")
-    return (*(found[rank] for rank in range(len(found))), *beside)
-
-
-def _by_rank(paths: Iterable[Path]) -> dict[int, Path]:
-    """Return files by rank. Raises ChakraError where one has none, or two have the same."""
-    found: dict[int, Path] = {}
-    for path in paths:
-        rank = rank_of(path)
-        if rank is None:
-            raise ChakraError(f"{shown_path(path)}: neither says its rank nor has it in its name")
-        if rank in found:
-            raise ChakraError(f"{shown_path(path)}: is of rank {rank}, as {found[rank].name!r} is")
-        found[rank] = path
-    return found
+    return tuple(RankFiles(found[rank], beside.get(rank)) for rank in range(len(found)))
 
 
 def forget_traces() -> None:
@@ -107,35 +109,33 @@ def _groups(text: str, path: Path | None) -> Communicators:
 
 @lru_cache(maxsize=4)
 def _read(
-    paths: tuple[Path, ...],
+    files: tuple[RankFiles, ...],
     _stamps: tuple[tuple[int, int], ...],
     reading: Reading,
     groups: tuple[tuple[str, tuple[int, ...]], ...],
 ) -> Trace:
     """Read files; once while they stay as they are."""
     described = dict(groups)
-    is_chakra = _NAME.fullmatch(paths[0].name) is not None
     was_enabled = gc.isenabled()
     # Millions of small objects without a circle; looking for one takes a fifth of the time.
     gc.disable()
     try:
-        beside = _by_rank(path for path in paths if not is_chakra and is_execution_trace(path))
-        if len(beside) == len(paths):
-            beside = {}
-        files = [path for path in paths if path not in beside.values()]
-        ranks = [
-            read_rank(
-                read_bytes(path, MOST_BYTES) if is_chakra else chakra_trace(path, rank, described, beside.get(rank)),
-                path,
-                rank,
-                reading,
-                described,
-            )
-            for rank, path in enumerate(files)
-        ]
-        return joined(ranks)
-    except FileError as error:
-        raise ChakraError(str(error)) from error
+        return joined(
+            [
+                read_rank(_content(each, rank, described), each.trace, rank, reading, described)
+                for rank, each in enumerate(files)
+            ]
+        )
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _content(files: RankFiles, rank: int, groups: Communicators) -> bytes:
+    """Return the trace of a rank as Chakra has it."""
+    if not _NAME.fullmatch(files.trace.name):
+        return chakra_trace(files.trace, rank, groups, files.execution_trace)
+    try:
+        return read_bytes(files.trace, MOST_BYTES)
+    except FileError as error:
+        raise ChakraError(str(error)) from error

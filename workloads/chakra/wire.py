@@ -4,7 +4,8 @@ Field numbers are those of MLCommons Chakra, ``schema/protobuf/et_def.proto``. T
 bytes: a lean one, for what every node needs, and a full one with its attributes.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from google.protobuf.message import DecodeError
 
 from topologies.files import shown_path
 from topologies.printable import quoted
+
+VERSION = "1.1.0-chakra.0.0.4"
+"""The version that files written here name."""
 
 
 class ChakraError(ValueError):
@@ -152,6 +156,14 @@ def framed(message: Any) -> bytes:
         prefix.append(size & 0x7F | 0x80)
         size >>= 7
     return bytes((*prefix, size)) + content
+
+
+def file_header(number: int, groups: Mapping[str, Iterable[int]]) -> bytes:
+    """Return what a file begins with: its metadata, and a node of this number with the ranks of communicators."""
+    described = Node(id=number, type=NodeType.METADATA, name="process_group:init")
+    listed = [{"pg_name": name, "ranks": list(ranks)} for name, ranks in groups.items()]
+    described.inputs.values = f"['{json.dumps(listed)}']"
+    return framed(Metadata(version=VERSION)) + framed(described)
 
 
 def full_node(content: bytes, where: str) -> Any:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workloads.chakra.wire import CollectiveType
+from workloads.chakra.wire import CollectiveType, NodeType
 from workloads.pytorch_traces.execution_trace import INPUT_BYTES
 
 BARRIER_NAMES = frozenset({"barrier", "allreduce_barrier", "monitored_barrier"})
 NOT_COMMUNICATION = frozenset({"wait", "init", "coalesced", "", "end", "start"})
 """What is recorded with collectives and sends nothing."""
+SIDES = {"send": NodeType.SEND, "recv": NodeType.RECEIVE}
+"""The sides of a transfer between two ranks."""
 _TYPES = {
     "allreduce": CollectiveType.ALL_REDUCE,
     "reduce": CollectiveType.REDUCE,

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workloads.chakra.wire import ChakraError, CollectiveType, NodeType
+from workloads.chakra.wire import ChakraError, CollectiveType
 from workloads.pytorch_traces.collectives import (
     NOT_COMMUNICATION,
+    SIDES,
     collective_type,
     element_bytes,
     given_elements,
@@ -14,8 +15,6 @@ from workloads.pytorch_traces.collectives import (
 )
 from workloads.pytorch_traces.nodes import Collective
 from workloads.pytorch_traces.profile import Event, Profile, listed_ranks
-
-_SIDES = {"send": NodeType.SEND, "recv": NodeType.RECEIVE}
 
 
 def described(profile: Profile, events: Sequence[Event]) -> Collective | None:
@@ -42,11 +41,11 @@ def _by_parameters(profile: Profile, event: Event) -> Collective | None:
     assert isinstance(inputs, int)
     assert isinstance(outputs, int)
     group = str(values.get("Process Group Name", ""))
-    if name in _SIDES:
+    if name in SIDES:
         peer = values.get("Dst Rank" if name == "send" else "Src Rank")
         if type(peer) is not int:
             raise ChakraError(f"{where}: {name}: the other rank is not recorded; PyTorch 2.5 or later does")
-        return Collective(_SIDES[name], size * (inputs if name == "send" else outputs), group, peer=peer)
+        return Collective(SIDES[name], size * (inputs if name == "send" else outputs), group, peer=peer)
     kind = collective_type(name)
     if kind is None:
         raise ChakraError(f"{where}: its collective is {name[:40]!r}, which is unknown")
@@ -72,7 +71,7 @@ def by_shapes(event: Event) -> Collective | None:
     return None if size_bytes is None else Collective(kind, size_bytes)
 
 
-def names_groups(
+def named_groups(
     profile: Profile, collectives: Iterable[Collective], known: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
     """Return the ranks of the process groups that collectives name, as far as anything says them.

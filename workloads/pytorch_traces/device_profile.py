@@ -12,18 +12,17 @@ a GPU runs waits for its launch and for what comes before it on its stream. Stre
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from workloads.chakra.wire import ChakraError
-from workloads.pytorch_traces.collectives import NOT_COMMUNICATION, plain_name
-from workloads.pytorch_traces.described_collectives import described, names_groups
+from workloads.pytorch_traces.collectives import plain_name
+from workloads.pytorch_traces.described_collectives import described, named_groups
 from workloads.pytorch_traces.nodes import Collective, NodeWriter
-from workloads.pytorch_traces.profile import Event, Profile
+from workloads.pytorch_traces.profile import OPTIMIZER_STEP, Event, Profile
 
 _COMMUNICATES = ("nccl", "rccl", "msccl")
 _DESCRIBE = ("record_param_comms", "nccl:", "rccl:")
 _SYNCHRONIZES = ("Synchronize",)
-_STEP = "Optimizer.step"
 _SOON_MICROS = 50.0
 """So much later than what it waits for something begins at most."""
 
@@ -48,8 +47,8 @@ class _Device:
             event.number: launches[event.correlation] for event in profile.gpu if event.correlation in launches
         }
         self._collectives = {event.number: self._described(event) for event in profile.gpu if _communicates(event)}
-        groups = names_groups(profile, (each for found in self._collectives.values() for each in found), known)
-        self._writer = NodeWriter(groups, profile.num_events)
+        groups = named_groups(profile, self._collectives.values(), known)
+        self._writer = NodeWriter(groups, profile.num_events, profile.where)
         self._by_end = sorted(profile.gpu, key=lambda event: event.end)
         self._ends = [event.end for event in self._by_end]
         self._written: dict[int, int] = {}
@@ -65,34 +64,30 @@ class _Device:
             everything.append((event.begin if launch is None else max(event.begin, launch.begin), 1, event))
         everything.sort(key=lambda entry: (*entry[:2], entry[2].number))
         cpu = _Calls(self)
-        streams: dict[object, int] = {}
+        streams: dict[tuple[str, str], int] = {}
         needs = _Needs(self._profile, self._launch, self._collectives)
         for _, is_gpu, event in everything:
             if not is_gpu:
                 cpu.add(event)
                 continue
-            stream = (event.arguments.get("device"), event.arguments.get("stream"))
+            stream = event.stream
             launch = self._launch.get(event.number)
             after = [cpu.nodes[launch.number]] if launch is not None else []
             after += [streams[stream]] if stream in streams else []
             after += [self._written[number] for number in needs.of(event) if number in self._written]
-            ended = self._just_ended(event, stream)
+            ended = self._just_ended(event)
             after += [] if ended is None else [self._written[ended]]
             streams[stream] = self._written[event.number] = self._write(event, after)
         cpu.end()
         return self._writer.content()
 
     def _write(self, event: Event, after: list[int]) -> int:
-        if event.number not in self._collectives:
+        collective = self._collectives.get(event.number)
+        if collective is None:
             return self._writer.compute(event.duration, after, is_cpu=False, number=event.number)
-        number = None
-        for position, collective in enumerate(self._collectives[event.number]):
-            number = self._writer.communicate(collective, after, event.number if position == 0 else None)
-            after = [number]
-        assert number is not None
-        return number
+        return self._writer.communicate(collective, after, event.number)
 
-    def _just_ended(self, event: Event, stream: object) -> int | None:
+    def _just_ended(self, event: Event) -> int | None:
         """Return what ended just before this began, on another stream, if nothing of its own held it up until then."""
         at = bisect_right(self._ends, event.begin) - 1
         while at >= 0 and self._by_end[at].number == event.number:
@@ -102,12 +97,11 @@ class _Device:
         last = self._by_end[at]
         launch = self._launch.get(event.number)
         is_held_up = launch is not None and launch.begin > last.end
-        its_stream = (last.arguments.get("device"), last.arguments.get("stream"))
-        if is_held_up or its_stream == stream or event.begin - last.end > _SOON_MICROS:
+        if is_held_up or last.stream == event.stream or event.begin - last.end > _SOON_MICROS:
             return None
         return last.number if last.number in self._written else None
 
-    def _described(self, event: Event) -> tuple[Collective, ...]:
+    def _described(self, event: Event) -> Collective:
         """Return what a kernel of a library of collectives moves."""
         launch = self._launch.get(event.number)
         describing = [event] if "Collective name" in event.arguments else []
@@ -117,7 +111,7 @@ class _Device:
         if found is None:
             problem = "nothing says what it moves; profile with record_shapes=True, or with PyTorch 2.3 or later"
             raise ChakraError(f"{self._profile.where(event.number)}: {event.name[:40]!r}: {problem}")
-        return (found,)
+        return found
 
     # ---- for the calls of the CPU -----------------------------------------------------------------------------------
 
@@ -130,9 +124,8 @@ class _Device:
         seen = set()
         for at in range(bisect_right(self._ends, time) - 1, -1, -1):
             event = self._by_end[at]
-            stream = event.arguments.get("stream")
-            if stream not in seen and event.number in self._written:
-                seen.add(stream)
+            if event.stream not in seen and event.number in self._written:
+                seen.add(event.stream)
                 yield self._written[event.number]
             if len(seen) >= 8 or time - event.end > 10_000:
                 return
@@ -174,13 +167,10 @@ class _Calls:
 class _Needs:
     """What operations of the GPU wait for on other streams, by their events."""
 
-    def __init__(
-        self, profile: Profile, launch: Mapping[int, Event], collectives: Mapping[int, tuple[Collective, ...]]
-    ) -> None:
-        self._collectives = collectives
+    def __init__(self, profile: Profile, launch: Mapping[int, Event], collectives: Collection[int]) -> None:
         self._found: defaultdict[int, list[int]] = defaultdict(list)
         launched = sorted(((launch[each.number].begin, each) for each in profile.gpu if each.number in launch), key=_at)
-        marks = [(each.begin, each) for each in profile.cpu if _waits(each) or each.name.startswith(_STEP)]
+        marks = [(each.begin, each) for each in profile.cpu if _waits(each) or each.name.startswith(OPTIMIZER_STEP)]
         order = sorted([*launched, *marks], key=_at)
         not_awaited: deque[Event] = deque()
         all_launched: list[Event] = []
@@ -220,5 +210,4 @@ def _synchronizes(call: Event) -> bool:
 
 
 def _waits(event: Event) -> bool:
-    name = str(event.arguments.get("Collective name", "")) if event.name == "record_param_comms" else "-"
-    return plain_name(name) == "wait" and plain_name(name) in NOT_COMMUNICATION
+    return event.name == "record_param_comms" and plain_name(str(event.arguments.get("Collective name"))) == "wait"

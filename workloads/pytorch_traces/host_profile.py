@@ -5,16 +5,17 @@ for that. Nobody may have waited for a collective that ended in time: the optimi
 """
 
 from bisect import bisect_right
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 
 from workloads.chakra.wire import ChakraError
 from workloads.pytorch_traces.collectives import collective_type, plain_name
 from workloads.pytorch_traces.described_collectives import by_shapes
 from workloads.pytorch_traces.nodes import Collective
-from workloads.pytorch_traces.profile import Event, Profile
+from workloads.pytorch_traces.profile import OPTIMIZER_STEP, Event, Profile
 from workloads.pytorch_traces.timeline import Issued, Stall, timeline_trace
 
-_STEP = "Optimizer.step"
 _POINT_TO_POINT = frozenset({"send", "recv", "recv_any_source"})
 
 
@@ -29,12 +30,12 @@ def host_trace(profile: Profile, known: Mapping[str, tuple[int, ...]]) -> bytes:
     _refuse_transfers(profile, calls)
     issued = _issued(profile, runs, calls, group)
     quiet = _quiet(job)
-    ends = sorted((run.end, run.number) for run in runs if any(each.number == run.number for each in issued))
+    ends = sorted((run.end, run.number) for run in runs)
     stalls = [stall for begin, end in quiet if (stall := _stall(begin, end, ends)) is not None]
     stalls += [
         Stall(event.begin, event.begin, tuple(each.number for each in issued))
         for event in job
-        if event.name.startswith(_STEP)
+        if event.name.startswith(OPTIMIZER_STEP)
     ]
     return timeline_trace(
         min(event.begin for event in job),
@@ -43,11 +44,12 @@ def host_trace(profile: Profile, known: Mapping[str, tuple[int, ...]]) -> bytes:
         stalls,
         {group: groups[group]} if group else {},
         profile.num_events,
+        profile.where,
     )
 
 
 def _is_of_the_job(event: Event) -> bool:
-    return event.name.startswith(("ProfilerStep", _STEP)) or event.category == "cpu_op"
+    return event.name.startswith(("ProfilerStep", OPTIMIZER_STEP)) or event.category == "cpu_op"
 
 
 def _only_group(profile: Profile, groups: Mapping[str, tuple[int, ...]], runs: Sequence[Event]) -> str:
@@ -66,39 +68,32 @@ def _refuse_transfers(profile: Profile, calls: Sequence[Event]) -> None:
 
 
 def _issued(profile: Profile, runs: Sequence[Event], calls: Sequence[Event], group: str) -> list[Issued]:
-    """Return gloo's collectives, each from the operation that began it, which is the last one not taken before it."""
+    """Return gloo's collectives, each from the operation that began it: the first one before it that is not taken."""
     issued = []
-    free = [call for call in calls if collective_type(plain_name(call.name)) is not None]
+    free = deque(call for call in calls if collective_type(plain_name(call.name)) is not None)
     for run in runs:
         found = by_shapes(run)
         if found is None:
             problem = "nothing says what it moves; profile with record_shapes=True"
             raise ChakraError(f"{profile.where(run.number)}: {run.name[:40]!r}: {problem}")
-        before = [call for call in free if call.begin <= run.begin]
-        call = before[0] if before else run
-        free = [each for each in free if each is not call]
+        call = free.popleft() if free and free[0].begin <= run.begin else run
         issued.append(Issued(call.begin, run.number, Collective(found.type, found.size_bytes, group)))
     return issued
 
 
 def _quiet(job: Sequence[Event]) -> list[tuple[float, float]]:
     """Return the times between operations that have none within themselves."""
-    leaves: list[tuple[float, float]] = []
-    last: dict[tuple[str, str], Event] = {}
+    by_thread: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
     for event in job:
-        if event.category != "cpu_op":
-            continue
-        before = last.get(event.thread)
-        if before is not None and event.begin < before.end and leaves and leaves[-1] == (before.begin, before.end):
-            leaves.pop()
-        leaves.append((event.begin, event.end))
-        last[event.thread] = event
-    gaps, now = [], None
-    for begin, end in sorted(leaves):
-        if now is not None and begin > now:
-            gaps.append((now, begin))
-        now = end if now is None else max(now, end)
-    return gaps
+        if event.category == "cpu_op":
+            by_thread[event.thread].append(event)
+    leaves = []
+    for events in by_thread.values():
+        leaves += [event for event, following in pairwise(events) if following.begin >= event.end]
+        leaves.append(events[-1])
+    leaves.sort(key=lambda event: event.begin)
+    ends = accumulate((event.end for event in leaves), max)
+    return [(end, event.begin) for end, event in zip(ends, leaves[1:], strict=False) if event.begin > end]
 
 
 def _stall(begin: float, end: float, ends: Sequence[tuple[float, int]]) -> Stall | None:

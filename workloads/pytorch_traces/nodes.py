@@ -1,13 +1,14 @@
 """Chakra nodes of one rank, written one after the other."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.chakra.wire import CollectiveType, Metadata, Node, NodeType, framed
+from topologies.printable import quoted
+from workloads.chakra.wire import ChakraError, CollectiveType, Node, NodeType, file_header, framed
 
-_VERSION = "1.1.0-chakra.0.0.4"
+Where = Callable[[int], str]
+"""Returns the place of a node, by its number, for a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +28,16 @@ class Collective:
 
 
 class NodeWriter:
-    """Writes nodes. Durations are rounded to microseconds so that their sums stay right."""
+    """Writes nodes. Durations are rounded to microseconds so that their sums stay right.
 
-    def __init__(self, groups: Mapping[str, Iterable[int]], first_free: int) -> None:
+    It raises ChakraError for values that a trace cannot have.
+    """
+
+    def __init__(self, groups: Mapping[str, Iterable[int]], first_free: int, where: Where) -> None:
         """``groups`` has the ranks of process groups; nodes that are given no number get those from ``first_free``."""
-        described = Node(id=first_free, type=NodeType.METADATA, name="process_group:init")
-        listed = [{"pg_name": name, "ranks": list(ranks)} for name, ranks in groups.items()]
-        described.inputs.values = f"['{json.dumps(listed)}']"
+        self._where = where
         self._next = first_free + 1
-        self._parts = [framed(Metadata(version=_VERSION)), framed(described)]
+        self._parts = [file_header(first_free, groups)]
         self._rounded_up = {False: 0.0, True: 0.0}
 
     def content(self) -> bytes:
@@ -49,8 +51,8 @@ class NodeWriter:
         self._rounded_up[is_cpu] = whole - owed
         return self._write(NodeType.COMPUTATION, after, {}, None, is_cpu, number, whole)
 
-    def communicate(self, collective: Collective, after: Iterable[int], number: int | None = None) -> int:
-        """Write a collective or a side of a transfer; return its number."""
+    def communicate(self, collective: Collective, after: Iterable[int], number: int) -> int:
+        """Write a collective or a side of a transfer with a number; return that."""
         values: dict[str, int] = {"comm_size": collective.size_bytes}
         if isinstance(collective.type, NodeType):
             values |= {"comm_tag": collective.tag}
@@ -75,10 +77,13 @@ class NodeWriter:
             number = self._next
             self._next += 1
         node: Any = Node(id=number, type=kind, data_deps=dict.fromkeys(after), duration_micros=micros)
-        for key, value in values.items():
-            node.attr.add(name=key, int64_val=value)
-        if group is not None:
-            node.attr.add(name="pg_name", string_val=group)
+        try:
+            for key, value in values.items():
+                node.attr.add(name=key, int64_val=value)
+            if group is not None:
+                node.attr.add(name="pg_name", string_val=group)
+        except ValueError as error:  # too large a number, or no text
+            raise ChakraError(f"{self._where(number)}: cannot be played: {quoted(str(error))}") from error
         node.attr.add(name="is_cpu_op", bool_val=is_cpu)
         self._parts.append(framed(node))
         return number

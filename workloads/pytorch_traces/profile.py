@@ -1,7 +1,6 @@
 """Profiles of PyTorch (Kineto): the events of one rank, checked, and the job that it belongs to."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,16 @@ from topologies.files import shown_path
 from topologies.printable import quoted
 from workloads.chakra.wire import ChakraError
 
+OPTIMIZER_STEP = "Optimizer.step"
+"""What the name of an optimizer's step begins with."""
+_LATEST_MICROS = 1e18
 _LONGEST_MICROS = 1e12
-_OF_GPUS = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
-_OF_THE_RUNTIME = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime", "privateuse1_runtime"})
-_OF_CPUS = frozenset({"cpu_op", "user_annotation"})
+_KINDS = {
+    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "gpu"),
+    **dict.fromkeys(("cuda_runtime", "cuda_driver", "hip_runtime", "privateuse1_runtime"), "runtime"),
+    **dict.fromkeys(("cpu_op", "user_annotation"), "cpu"),
+}
+"""By category of events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,11 @@ class Event:
     def end(self) -> float:
         """When it ended."""
         return self.begin + self.duration
+
+    @property
+    def stream(self) -> tuple[str, str]:
+        """The GPU and its stream."""
+        return str(self.arguments.get("device")), str(self.arguments.get("stream"))
 
     @property
     def correlation(self) -> int | None:
@@ -69,30 +79,21 @@ def read_profile(
 
     Raises ChakraError, which names file, rank and event.
     """
+    where = f"{shown_path(path)}: rank {rank}"
     listed = document.get("traceEvents")
     if not isinstance(listed, list):
-        raise ChakraError(f"{shown_path(path)}: rank {rank}: traceEvents is no list")
+        raise ChakraError(f"{where}: traceEvents is no list")
     found: dict[str, list[Event]] = {"gpu": [], "runtime": [], "cpu": []}
     for number, event in enumerate(listed):
         if not isinstance(event, dict) or event.get("ph") != "X":
             continue
-        category = event.get("cat")
-        kind = (
-            "gpu"
-            if category in _OF_GPUS
-            else "runtime"
-            if category in _OF_THE_RUNTIME
-            else "cpu"
-            if category in _OF_CPUS
-            else None
-        )
+        kind = _KINDS.get(str(event.get("cat")))
         if kind is not None:
-            where = f"{shown_path(path)}: rank {rank}, node {number}"
-            found[kind].append(_event(event, number, where, more or {}))
+            found[kind].append(_event(event, number, f"{where}, node {number}", more or {}))
     for events in found.values():
         events.sort(key=lambda event: (event.begin, -event.duration))
     if not found["cpu"] and not found["gpu"]:
-        raise ChakraError(f"{shown_path(path)}: rank {rank}: has no operations of CPUs or GPUs")
+        raise ChakraError(f"{where}: has no operations of CPUs or GPUs")
     job = document.get("distributedInfo")
     job = job if isinstance(job, dict) else {}
     world_size = job.get("world_size")
@@ -109,13 +110,9 @@ def read_profile(
 
 
 def _event(event: Mapping[str, Any], number: int, where: str, more: Mapping[int, Mapping[str, Any]]) -> Event:
-    begin, duration = event.get("ts"), event.get("dur", 0)
-    for key, value in (("ts", begin), ("dur", duration)):
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-            raise ChakraError(f"{where}: {key} is " + ("missing" if value is None else quoted(str(value))))
-    assert isinstance(begin, int | float)
+    begin, duration = _micros(event.get("ts"), "ts", where), _micros(event.get("dur", 0), "dur", where)
     if not 0 <= duration <= _LONGEST_MICROS:
-        raise ChakraError(f"{where}: its duration is {duration} µs")
+        raise ChakraError(f"{where}: its duration is {duration:g} µs")
     arguments = event.get("args")
     arguments = arguments if isinstance(arguments, dict) else {}
     identity = arguments.get("Record function id")
@@ -126,10 +123,16 @@ def _event(event: Mapping[str, Any], number: int, where: str, more: Mapping[int,
         str(event.get("cat")),
         str(event.get("name")),
         (str(event.get("pid")), str(event.get("tid"))),
-        float(begin),
-        float(duration),
+        begin,
+        duration,
         arguments,
     )
+
+
+def _micros(value: Any, key: str, where: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _LATEST_MICROS:
+        raise ChakraError(f"{where}: {key} is " + ("missing" if value is None else quoted(str(value))))
+    return float(value)
 
 
 def _groups(described: Any) -> dict[str, tuple[int, ...]]:

@@ -6,9 +6,9 @@ import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from topologies.files import FileError, read_bytes, shown_path
+from topologies.files import FileError, opened, shown_path
 from workloads.chakra.wire import ChakraError
 from workloads.pytorch_traces.device_profile import device_trace
 from workloads.pytorch_traces.execution_trace import Described, read_execution_trace
@@ -31,21 +31,24 @@ def is_named_like_one(path: Path) -> bool:
     return path.name.endswith(SUFFIXES)
 
 
-def rank_of(path: Path) -> int | None:
-    """Return the rank of a profile: the one that it names in its beginning, else the last number of its name.
+class Identity(NamedTuple):
+    """Of which rank a file is, and whether it is an execution trace of PyTorch."""
 
-    None: it has neither. Raises ChakraError where the file cannot be read.
+    rank: int
+    is_execution_trace: bool
+
+
+def identify(path: Path) -> Identity:
+    """Return what a file is by its beginning. Its rank is the one named there, else the last number of its name.
+
+    Raises ChakraError where the file has neither, or cannot be read.
     """
-    found = _RANK.search(_unpacked(path, _HEAD_BYTES, is_whole=False))
-    if found:
-        return int(found[1])
+    head = _unpacked(path, _HEAD_BYTES)
+    named = _RANK.search(head)
     numbers = _NUMBERS.findall(path.name.removesuffix(".gz").removesuffix(".json").removesuffix(RECORDED))
-    return int(numbers[-1]) if numbers else None
-
-
-def is_execution_trace(path: Path) -> bool:
-    """Return whether a file is an execution trace of PyTorch. Raises ChakraError where it cannot be read."""
-    return bool(_EXECUTION.match(_unpacked(path, _HEAD_BYTES, is_whole=False)))
+    if not named and not numbers:
+        raise ChakraError(f"{shown_path(path)}: neither says its rank nor has it in its name")
+    return Identity(int(named[1] if named else numbers[-1]), bool(_EXECUTION.match(head)))
 
 
 def chakra_trace(
@@ -60,18 +63,23 @@ def chakra_trace(
     if path.name.endswith(RECORDED):
         return recorded_trace(path, rank)
     document = _document(path, rank)
-    if "traceEvents" in document:
-        more = Described()
+    if "traceEvents" not in document:
+        raise ChakraError(f"{shown_path(path)}: rank {rank}: {_what_it_is(document)}")
+    more = Described()
+    try:
         if execution_trace is not None:
             more = read_execution_trace(_document(execution_trace, rank), execution_trace, rank)
         profile = read_profile(document, path, rank, more.arguments)
         groups = {**more.groups, **known}
         return device_trace(profile, groups) if profile.gpu else host_trace(profile, groups)
-    raise ChakraError(f"{shown_path(path)}: rank {rank}: {_what_it_is(document)}")
+    except RecursionError as error:
+        raise ChakraError(f"{shown_path(path)}: rank {rank}: its lists are nested too deeply") from error
 
 
 def _document(path: Path, rank: int) -> dict[str, Any]:
-    content = _unpacked(path, MOST_BYTES, is_whole=True)
+    content = _unpacked(path, MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ChakraError(f"{shown_path(path)}: is larger than {MOST_BYTES:,} bytes; profile fewer steps")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -87,21 +95,15 @@ def _what_it_is(document: Mapping[str, Any]) -> str:
     return "is no profile of PyTorch: it has no traceEvents"
 
 
-def _unpacked(path: Path, most_bytes: int, *, is_whole: bool) -> bytes:
+def _unpacked(path: Path, most_bytes: int) -> bytes:
+    """Return so much of a file as it is, or unpacked."""
     try:
-        if not path.name.endswith(".gz"):
-            if is_whole:
-                return read_bytes(path, most_bytes)
-            with path.open("rb") as file:
+        with opened(path) as file:
+            if not path.name.endswith(".gz"):
                 return file.read(most_bytes)
-        with gzip.open(path) as file:
-            content = file.read(most_bytes + 1)
+            try:
+                return gzip.GzipFile(fileobj=file).read(most_bytes)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise ChakraError(f"{shown_path(path)}: is truncated, or not packed by gzip: {error}") from error
     except FileError as error:
         raise ChakraError(str(error)) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ChakraError(f"{shown_path(path)}: is truncated, or not packed by gzip: {error}") from error
-    except OSError as error:
-        raise ChakraError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
-    if is_whole and len(content) > most_bytes:
-        raise ChakraError(f"{shown_path(path)}: is larger than {most_bytes:,} bytes; profile fewer steps")
-    return content

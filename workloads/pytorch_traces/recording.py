@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from topologies.files import FileError, read_text, shown_path
-from workloads.chakra.wire import ChakraError, CollectiveType, NodeType
-from workloads.pytorch_traces.collectives import collective_type, plain_name
+from workloads.chakra.wire import ChakraError, CollectiveType
+from workloads.pytorch_traces.collectives import SIDES, collective_type, plain_name
 from workloads.pytorch_traces.nodes import Collective
 from workloads.pytorch_traces.timeline import Issued, Stall, timeline_trace
 
@@ -19,7 +19,6 @@ SUFFIX = ".jsonl"
 MOST_BYTES = 256 << 20
 _FORMAT = 1
 _MICROS = 1e6
-_SIDES = {"send": NodeType.SEND, "recv": NodeType.RECEIVE}
 _ROOTED = (CollectiveType.BROADCAST, CollectiveType.REDUCE, CollectiveType.GATHER, CollectiveType.SCATTER)
 
 
@@ -65,7 +64,11 @@ def recorded_trace(path: Path, rank: int) -> bytes:
         lines = read_text(path, MOST_BYTES).splitlines()
     except FileError as error:
         raise ChakraError(str(error)) from error
-    parsed = [_parsed(line, f"{where}, node {number}") for number, line in enumerate(lines, start=1)]
+
+    def place(number: int) -> str:
+        return f"{where}, node {number}"
+
+    parsed = [_parsed(line, place(number)) for number, line in enumerate(lines, start=1)]
     header = parsed[0] if parsed else None
     if not isinstance(header, _Header):
         raise ChakraError(f"{where}: is no recording: its first line does not describe one")
@@ -76,7 +79,7 @@ def recorded_trace(path: Path, rank: int) -> bytes:
     if len(number_of) < len(issues):
         raise ChakraError(f"{where}: a collective is there twice")
     issued = [
-        Issued(issue.at_s * _MICROS, number, _collective(issue, header.groups, f"{where}, node {number}"))
+        Issued(issue.at_s * _MICROS, number, _collective(issue, header.groups, place(number)))
         for number, issue in issues.items()
     ]
     stalls = []
@@ -88,24 +91,23 @@ def recorded_trace(path: Path, rank: int) -> bytes:
         numbers = tuple(number_of[each] for each in wait.waits_for)
         stalls.append(Stall(wait.begin_s * _MICROS, wait.end_s * _MICROS, numbers))
     groups = {name: tuple(group.ranks) for name, group in header.groups.items()}
-    return timeline_trace(0.0, header.duration_s * _MICROS, issued, stalls, groups, len(lines) + 1)
+    return timeline_trace(0.0, header.duration_s * _MICROS, issued, stalls, groups, len(lines) + 1, place)
 
 
 def _parsed(line: str, where: str) -> _Header | _Issue | _Wait:
     try:
         document = json.loads(line)
-        if not isinstance(document, dict):
-            raise ChakraError(f"{where}: is no object of JSON")
-        kind = _Header if "trainyard_recording" in document else _Issue if "collective" in document else _Wait
+    except (ValueError, RecursionError) as error:
+        raise ChakraError(f"{where}: is truncated, or no JSON") from error
+    if not isinstance(document, dict):
+        raise ChakraError(f"{where}: is no object of JSON")
+    kind = _Header if "trainyard_recording" in document else _Issue if "collective" in document else _Wait
+    try:
         return kind.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise ChakraError(f"{where}: {key}: {first['msg'].lower()}") from error
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ChakraError):
-            raise
-        raise ChakraError(f"{where}: is truncated, or no JSON") from error
 
 
 def _collective(issue: _Issue, groups: Mapping[str, _Group], place: str) -> Collective:
@@ -116,8 +118,8 @@ def _collective(issue: _Issue, groups: Mapping[str, _Group], place: str) -> Coll
     if issue.peer is not None and not 0 <= issue.peer < len(group.ranks):
         raise ChakraError(f"{place}: its peer is {issue.peer}, in a group of {len(group.ranks)}")
     peer = None if issue.peer is None else group.ranks[issue.peer]
-    if name in _SIDES and peer is not None:
-        return Collective(_SIDES[name], issue.size_bytes, issue.group, peer=peer)
+    if name in SIDES and peer is not None:
+        return Collective(SIDES[name], issue.size_bytes, issue.group, peer=peer)
     kind = collective_type(name)
     if kind is None:
         raise ChakraError(f"{place}: its operation is {issue.operation[:60]!r}, which cannot be played")
@@ -134,5 +136,5 @@ def _given(kind: CollectiveType, issue: _Issue, group: _Group) -> int:
 
 def _sent_as(kind: CollectiveType, group: _Group) -> CollectiveType:
     """Gloo reduces all of the input for every reduce-scatter."""
-    is_scattered = kind in (CollectiveType.REDUCE_SCATTER, CollectiveType.REDUCE_SCATTER_BLOCK)
-    return CollectiveType.ALL_REDUCE if is_scattered and group.backend == "gloo" else kind
+    is_reduced_whole = kind is CollectiveType.REDUCE_SCATTER and group.backend == "gloo"
+    return CollectiveType.ALL_REDUCE if is_reduced_whole else kind

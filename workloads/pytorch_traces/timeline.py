@@ -7,7 +7,7 @@ no computing: what comes behind it waits for the collectives that it names.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workloads.pytorch_traces.nodes import Collective, NodeWriter
+from workloads.pytorch_traces.nodes import Collective, NodeWriter, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,13 @@ def timeline_trace(
     stalls: Sequence[Stall],
     groups: Mapping[str, Iterable[int]],
     first_free: int,
+    where: Where,
 ) -> bytes:
-    """Return the trace of a rank that begins and ends at these times. Nothing ends before all of its collectives."""
-    writer = NodeWriter(groups, first_free)
+    """Return the trace of a rank that begins and ends at these times. Nothing ends before all of its collectives.
+
+    Raises ChakraError, which names the place of a node ``where`` it is, for values that a trace cannot have.
+    """
+    writer = NodeWriter(groups, first_free, where)
     marks: list[tuple[float, int, Issued | Stall]] = [(each.at_micros, 0, each) for each in issued]
     marks += [(each.begin_micros, 1, each) for each in stalls]
     marks.sort(key=lambda mark: mark[:2])

@@ -45,6 +45,8 @@ def test_fractions_are_percent_and_differences_points() -> None:
         (0.1, "0.100 s"),
         (0.0483, "48.3 ms"),
         (0.002, "2 ms"),
+        (0.9996e-3, "1 ms"),
+        (0.9994e-3, "999 \N{MICRO SIGN}s"),
         (48.2e-6, "48.2 \N{MICRO SIGN}s"),
         (4e-7, "0.4 \N{MICRO SIGN}s"),
         (-0.0274, "-27.4 ms"),

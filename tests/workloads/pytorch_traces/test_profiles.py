@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,15 @@ def test_a_rank_without_a_gpu_waits_where_nothing_runs_and_gloo_ends(tmp_path: P
     assert waits_for(trace, len(trace.tasks) - 1, trace.tasks.index(found))
 
 
+def test_what_runs_on_another_thread_does_not_hide_that_an_operation_has_others_within_it(tmp_path: Path) -> None:
+    step = gloo_step()
+    # It has nothing of its own from 310 to 720 µs; between its begin and its parts another thread does something.
+    step += [event("cpu_op", "outer", 300, 460), event("cpu_op", "aten::mul", 302, 3, 3), event("cpu_op", "in", 305, 5)]
+    trace = read_trace(write(tmp_path / "p", step, step))
+    # The reduction is waited for from 310 to 700 µs.
+    assert computed_s(trace, 0, Unit.GPU) == pytest.approx(610e-6)
+
+
 def test_an_execution_trace_says_what_the_profile_does_not(tmp_path: Path) -> None:
     step = gloo_step()
     for each in step:
@@ -168,9 +179,12 @@ def set_to(number: int, key: str, value: Any) -> Callable[[list[Event]], None]:
     [
         (set_to(0, "dur", -3), "rank 1, node 0: its duration is -3 µs"),
         (set_to(0, "ts", "soon"), "rank 1, node 0: ts is 'soon'"),
+        (set_to(0, "ts", 10**400), "rank 1, node 0: ts is '1000"),
         (without("correlation"), "rank 1, node 2: 'gemm' has no correlation"),
         (set_to(4, "dtype", "Quaternion"), "rank 1, node 4: its dtype is 'Quaternion', which is unknown"),
         (set_to(4, "In msg nelems", -1), "rank 1, node 4: its numbers of elements are -1 and 1000"),
+        (set_to(4, "In msg nelems", 2**70), "rank 1, node 4: cannot be played: 'Value out of range"),
+        (set_to(4, "Process Group Name", "\ud800"), "rank 1, node 4: cannot be played: \"'utf-8' codec"),
         (set_to(4, "Collective name", "gossip"), "rank 1, node 4: its collective is 'gossip', which is unknown"),
         (set_to(4, "In msg nelems", 7), "rank 1, node 4: its size is 28, but 4000 on rank 0, node 4"),
     ],
@@ -182,6 +196,23 @@ def test_what_is_wrong_is_named(tmp_path: Path, change: Callable[[list[Event]], 
         read_trace(write(tmp_path / "p", overlapped_step(), changed))
     assert problem in str(raised.value)
     assert "host_8.pt.trace.json" in str(raised.value)
+
+
+def with_nested_lists(folder: Path, depth: int) -> Path:
+    step = gloo_step()
+    step[3]["args"]["Input Dims"] = ["nested"]
+    path = write(folder, step) / "host_7.pt.trace.json"
+    path.write_text(path.read_text().replace('"nested"', "[" * depth + "250" + "]" * depth))
+    return folder
+
+
+def test_lists_that_are_nested_too_deeply(tmp_path: Path) -> None:
+    with pytest.raises(ChakraError, match=r"host_7\.pt\.trace\.json: rank 0: .* no JSON: maximum recursion depth"):
+        read_trace(with_nested_lists(tmp_path / "p", 100_000))
+    # How deep is too deep for what comes behind JSON depends on the version of Python.
+    for depth in (500, 700, 900):
+        with suppress(ChakraError):
+            read_trace(with_nested_lists(tmp_path / str(depth), depth))
 
 
 def test_a_kernel_that_nothing_describes(tmp_path: Path) -> None:
@@ -206,6 +237,14 @@ def test_files_that_cannot_be_used(tmp_path: Path, content: bytes, problem: str)
         read_trace(tmp_path)
     assert "trace.0.json: rank 0" in str(raised.value)
     assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["trace.0.json", "trace.0.json.gz", "trace.0.jsonl"])
+def test_a_pipe_that_nobody_writes_is_given_up(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topologies.files.PATIENCE_S", 0.05)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ChakraError, match=rf"{name}: cannot be read: the pipe has been silent"):
+        read_trace(tmp_path)
 
 
 def test_packed_files_that_are_truncated(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_a_transfer_is_between_ranks_of_the_job(tmp_path: Path) -> None:
         ([issue(1, -0.1, "allreduce_", 8)], "rank 1, node 2: at_s: input should be greater than or equal to 0"),
         ([issue(1, 0.1, "gossip", 8)], "rank 1, node 2: its operation is 'gossip', which cannot be played"),
         ([issue(1, 0.1, "broadcast_", 8, peer=2)], "rank 1, node 2: its peer is 2, in a group of 2"),
+        ([issue(1, 0.1, "allreduce_", 2**70)], "rank 1, node 2: cannot be played: 'Value out of range"),
         ([issue(1, 0.1, "barrier", 0)] * 2, "rank 1: a collective is there twice"),
         ([wait(0.1, 0.2, 5)], "rank 1: at 0.1 s it waits for collective 5, which is not there"),
         ([issue(1, 0.1, "allreduce_", 8)], "rank 0 has only 0 of them"),
